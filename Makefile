@@ -1,0 +1,73 @@
+# Every target sets up what it needs. Nothing has to be activated; Python 3.11 and make are enough.
+SHELL := /bin/bash
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+DOCS_INSTALLED := $(VENV)/.installed-docs
+PEERS := .venv-peers
+PEERS_INSTALLED := $(PEERS)/.installed
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  make %-13s %s\n", $$1, $$2}'
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tacit needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Setting up $(VENV) (once; a minute or two) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(DOCS_INSTALLED): $(INSTALLED)
+	@$(PIP) -c constraints.txt -e '.[docs]'
+	@touch $@
+
+# Peers that cannot live beside our own versions have an environment of their own; only the benchmarks use it.
+$(PEERS_INSTALLED): benchmarks/peers-requirements.txt
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(PEERS)/bin/python -m pip install --quiet -r benchmarks/peers-requirements.txt
+	@touch $@
+
+.PHONY: setup
+setup: $(INSTALLED) ## install tacit and its tools into .venv
+
+.PHONY: demo
+demo: $(INSTALLED) ## the main job on embedded data: load, describe, release, audit
+	@$(BIN)/tacit demo
+
+.PHONY: check
+check: $(INSTALLED) ## lint, format, types, import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+.PHONY: test
+test: check ## check, then unit, property and statistical tests
+	@$(BIN)/pytest -n $(WORKERS) -q tests
+
+.PHONY: unit
+unit: $(INSTALLED) ## unit and property tests only
+	@$(BIN)/pytest -n $(WORKERS) -q -m "not statistical" tests
+
+.PHONY: statistical
+statistical: $(INSTALLED) ## only the tests that draw many samples; TACIT_SEED=fresh for new ones
+	@$(BIN)/pytest -n $(WORKERS) -q -m statistical tests
+
+.PHONY: bench
+bench: $(INSTALLED) $(PEERS_INSTALLED) ## speed and memory as ratios; ONLY=name runs a part
+	@TACIT_PEERS=$(PEERS)/bin/python $(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
+
+.PHONY: docs
+docs: $(DOCS_INSTALLED) ## build the documentation into site/
+	@DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
+
+.PHONY: clean
+clean: ## remove everything that was built or installed
+	@rm -rf $(VENV) $(PEERS) site build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,94 @@
+"""What a guarantee hides: the difference between two neighbouring inputs."""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from tacit.errors import InvalidGuarantee
+
+
+class Unit(StrEnum):
+    """What one neighbouring step may change."""
+
+    PROFILE = "one profile"  # everything private about one user, on her own device (local model)
+    USER_ROWS = "one user's rows"  # all rows of one user in a table that a trusted party holds (central model)
+    FEATURES = "features"  # a numeric vector, protected according to a distance
+    IMPRESSION = "one impression"  # what is private about one item once shown: was it clicked?
+
+
+class Relation(StrEnum):
+    """How neighbours differ in that unit."""
+
+    ADD_REMOVE = "added or removed"
+    REPLACE = "replaced by any other"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The pairs of inputs whose difference a guarantee hides.
+
+    ``distance`` names the distance on features; ``radius`` bounds it (None: any distance, the loss then grows with it).
+    ``group`` is how many units may change together.
+    """
+
+    unit: Unit
+    relation: Relation
+    distance: str | None = None
+    radius: float | None = None
+    group: int = 1
+
+    def __post_init__(self) -> None:
+        if (self.unit is Unit.FEATURES) != (self.distance is not None):
+            raise InvalidGuarantee(
+                "a distance belongs to features, and to features only: use Neighbours.features(...)."
+            )
+        if self.radius is not None and (self.distance is None or not 0.0 < self.radius < math.inf):
+            raise InvalidGuarantee(f"the radius must be a finite number above 0 on features, not {self.radius!r}.")
+        if isinstance(self.group, bool) or not isinstance(self.group, int) or self.group < 1:
+            raise InvalidGuarantee(f"the group must be a whole number of at least 1, not {self.group!r}.")
+
+    @classmethod
+    def features(cls, distance: str = "L1", radius: float | None = None) -> "Neighbours":
+        """Features at any distance, or within ``radius`` of each other."""
+        return cls(Unit.FEATURES, Relation.REPLACE, distance, radius)
+
+    def __str__(self) -> str:
+        if self.unit is Unit.FEATURES:
+            return (
+                f"features, by {self.distance} distance"
+                if self.radius is None
+                else (f"features within {self.distance} distance {self.radius:g}")
+            )
+        many = f" (any group of {self.group})" if self.group > 1 else ""
+        return f"{self.unit}, {self.relation}{many}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "unit": self.unit.value,
+            "relation": self.relation.value,
+            "distance": self.distance,
+            "radius": self.radius,
+            "group": self.group,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "Neighbours":
+        try:
+            return cls(
+                Unit(value["unit"]),
+                Relation(value["relation"]),
+                value.get("distance"),
+                value.get("radius"),
+                value.get("group", 1),
+            )
+        except (KeyError, ValueError, TypeError) as problem:
+            if isinstance(problem, InvalidGuarantee):
+                raise
+            raise InvalidGuarantee("neighbours need a known `unit` and `relation`.") from problem
+
+
+ONE_PROFILE = Neighbours(Unit.PROFILE, Relation.REPLACE)
+ONE_USER = Neighbours(Unit.USER_ROWS, Relation.ADD_REMOVE)
+ONE_USER_REPLACED = Neighbours(Unit.USER_ROWS, Relation.REPLACE)
+ONE_IMPRESSION = Neighbours(Unit.IMPRESSION, Relation.REPLACE)

@@ -1,0 +1,33 @@
+"""Mechanisms: the randomised steps whose output may cross a boundary. One file each, with its law and its guarantee."""
+
+from tacit.mechanisms.exponential import ExponentialMechanism
+from tacit.mechanisms.gaussian import GaussianSum
+from tacit.mechanisms.grid import GridVector
+from tacit.mechanisms.laplace import LaplaceSum, VectorLaplace
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, ReplayedNoise, SystemNoise
+from tacit.mechanisms.noisy_max import LaplaceNoisyMax
+from tacit.mechanisms.permute_and_flip import PermuteAndFlip
+from tacit.mechanisms.randomised_response import RandomisedResponse
+from tacit.mechanisms.scores import ProfileScores, ScoreSource, VoteTotals
+from tacit.mechanisms.sparse_vector import SparseVector
+from tacit.mechanisms.top_k import GumbelTopK
+
+__all__ = [
+    "SYSTEM_NOISE",
+    "ExponentialMechanism",
+    "GaussianSum",
+    "GridVector",
+    "GumbelTopK",
+    "LaplaceNoisyMax",
+    "LaplaceSum",
+    "Noise",
+    "PermuteAndFlip",
+    "ProfileScores",
+    "RandomisedResponse",
+    "ReplayedNoise",
+    "ScoreSource",
+    "SparseVector",
+    "SystemNoise",
+    "VectorLaplace",
+    "VoteTotals",
+]

@@ -1,0 +1,73 @@
+"""Numbers on a public grid. Noise added to floats is not private, whatever its law; noise added to grid steps is."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from tacit.errors import InvalidInput
+
+STEPS = 1 << 20  # grid steps within a row's bound
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GridVector:
+    """``steps`` whole numbers, each worth ``step``."""
+
+    steps: NDArray[np.int64]
+    step: Fraction
+
+    def to_floats(self) -> NDArray[np.float64]:
+        """The released numbers in the units of the input."""
+        return np.asarray(self.steps * float(self.step), dtype=np.float64)
+
+
+def bounded_row_sum(rows: ArrayLike | sparse.csr_array, dimension: int, bound: float, norm: int) -> NDArray[np.int64]:
+    """The sum of all rows in grid steps of bound / 2^20, after each row's L1 or L2 norm (``norm`` 1 or 2) is cut to ``bound``.
+
+    Every row is rounded towards zero and cut by itself, in whole numbers: its image depends on that row alone, and its norm
+    is at most 2^20 steps exactly. A cell that is not a number counts as 0, because refusing it would be an answer about it.
+    """
+    table = sparse.csr_array(rows if sparse.issparse(rows) else _dense(rows))
+    if table.shape[1] != dimension:
+        raise InvalidInput(f"expected rows of {dimension} numbers.")
+    if not table.has_canonical_format:
+        table = table.copy()  # the caller's table stays as it is
+        table.sum_duplicates()
+    value = np.clip(np.nan_to_num(table.data.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0), -bound, bound)
+    steps = np.clip(np.trunc(value / bound * STEPS), -STEPS, STEPS).astype(np.int64)
+    size = np.abs(steps)
+    row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    total = _whole_sums(size if norm == 1 else size * size, row, table.shape[0])
+    norms = total if norm == 1 else _root_up(total)
+    over = norms[row] > STEPS
+    # |steps| * STEPS / norm rounded down: the norm of the result is at most STEPS, with no float in the way
+    size[over] = size[over] * STEPS // norms[row][over]
+    return _whole_sums(np.sign(steps) * size, table.indices, dimension)
+
+
+def _dense(rows: ArrayLike) -> NDArray[np.float64]:
+    try:
+        table = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput("rows must be a table of numbers.") from None
+    if table.ndim != 2:
+        raise InvalidInput("rows must be a table: one row for each user.")
+    return table
+
+
+def _whole_sums(values: NDArray[np.int64], place: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Sums of whole numbers by place; exact and in any order the same."""
+    total = np.zeros(size, dtype=np.int64)
+    np.add.at(total, place, values)
+    return total
+
+
+def _root_up(squares: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The smallest whole numbers whose squares are not below ``squares``."""
+    root = np.ceil(np.sqrt(squares.astype(np.float64))).astype(np.int64)
+    root += root * root < squares
+    root -= (root > 0) & ((root - 1) * (root - 1) >= squares)
+    return root

@@ -1,0 +1,85 @@
+"""Coins with exact probabilities, many at a time."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.mechanisms.noise import Noise, words16
+from tacit.mechanisms.samplers.decide import Bounds, exponential_bounds, is_below, ratio_bounds
+
+# |exp in float64 of a float64 exponent with relative error 2^-50 - the true value| < 2^-46 on [0, inf): x e^-x <= 1/e, and
+# numpy's exp is within 4 units in the last place. The guard is four times as wide.
+GUARD = 2.0**-44
+
+
+def coins(bounds: Bounds, count: int, noise: Noise) -> NDArray[np.bool_]:
+    """``count`` coins, each heads with the probability enclosed by ``bounds``."""
+    word = words16(noise, count)
+    low, high = bounds(16)
+    if low >= 1 << 16:  # certain heads; the comparison below would need a 17th bit
+        return np.ones(count, dtype=np.bool_)
+    heads = word < low
+    for i in np.flatnonzero((word >= low) & (word < high)):
+        heads[i] = is_below(bounds, noise, prefix=int(word[i]), known=16)
+    return heads
+
+
+def bernoulli(probability: Fraction, count: int, noise: Noise) -> NDArray[np.bool_]:
+    """``count`` coins, each heads with the given rational probability."""
+    return coins(ratio_bounds(probability), count, noise)
+
+
+def geometric(success: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
+    """How many failures come before the first success, ``count`` times; ``success`` is a rational probability above 0."""
+    failures = np.zeros(count, dtype=np.int64)
+    running = np.arange(count)
+    while running.size:
+        running = running[~bernoulli(success, running.size, noise)]
+        failures[running] += 1
+    return failures
+
+
+def exponential_coins(
+    exponents: NDArray[np.float64],
+    exact: Callable[[int], Fraction],
+    noise: Noise,
+    *,
+    guard: float = GUARD,
+) -> NDArray[np.bool_]:
+    """A coin for each exponent x >= 0, heads with probability e^-x.
+
+    ``exponents`` holds x in floats with relative error at most 2^-50; ``exact(i)`` is the i-th x itself, as a rational. It is
+    asked for when the first 16 bits of U, or an error of ``guard`` in e^-x, leave open whether U < e^-x: once in 65,000 coins.
+    """
+    flat = exponents.ravel()
+    word = words16(noise, flat.size)
+    gap = np.exp(-flat)
+    gap *= 65536.0
+    gap -= word  # U = (word + v) / 2^16 with v in [0, 1): heads if v < gap
+    margin = 65536.0 * guard
+    heads = gap >= 1.0 + margin
+    for i in ((gap > -margin) > heads).nonzero()[0]:  # neither surely tails nor surely heads
+        heads[i] = is_below(exponential_bounds(exact(int(i))), noise, prefix=int(word[i]), known=16)
+    return heads.reshape(exponents.shape)
+
+
+def few_exponential_coins(
+    exponents: list[float], exact: Callable[[int], Fraction], noise: Noise, *, guard: float = GUARD
+) -> list[bool]:
+    """The same as ``exponential_coins`` for a handful of exponents, without the fixed cost of array calls.
+
+    Every coin is tossed, so the time does not tell which of them fell heads.
+    """
+    words = memoryview(noise.draw(2 * len(exponents))).cast("H")
+    margin = 65536.0 * guard
+    heads = []
+    for i, exponent in enumerate(exponents):
+        gap = 65536.0 * math.exp(-exponent) - words[i]
+        sure = gap >= 1.0 + margin
+        if not sure and gap > -margin:
+            sure = is_below(exponential_bounds(exact(i)), noise, prefix=words[i], known=16)
+        heads.append(sure)
+    return heads
