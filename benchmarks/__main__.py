@@ -20,14 +20,19 @@ def main() -> None:
     for part in [only] if only else PARTS:
         with console.status(f"benchmarking {part} ..."):
             rows += importlib.import_module(f"benchmarks.{part}").run()
-    table = Table("work", "peer", "ours", "theirs", "ratio", "target", title="ratio = theirs / ours unless the note says otherwise")
+    title = "ratio = theirs / ours unless the note says otherwise"
+    table = Table("work", "peer", "ours", "theirs", "ratio", "target", title=title)
     for row in rows:
         target = "" if row["target"] is None else f"{row['target']:g}"
-        table.add_row(row["name"], row["peer"], f"{row['ours']:.3g}", f"{row['theirs']:.3g}", f"{row['ratio']:.3g}", target)
+        table.add_row(
+            row["name"], row["peer"], f"{row['ours']:.3g}", f"{row['theirs']:.3g}", f"{row['ratio']:.3g}", target
+        )
     console.print(table)
     path = Path(__file__).with_name("results.json")
     path.write_text(json.dumps(rows, indent=2) + "\n")
-    console.print(f"Written to {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}, with notes and spreads.")
+    console.print(
+        f"Written to {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}, with notes and spreads."
+    )
 
 
 if __name__ == "__main__":

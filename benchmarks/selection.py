@@ -34,8 +34,8 @@ def run() -> list[Row]:
             opendp_response = _opendp_response(k)
             flip_peer, exponential_peer = diffprivlib.timer("PermuteAndFlip", k), diffprivlib.timer("Exponential", k)
             rows += [
-                compare(f"rr-one-{k}", "OpenDP make_randomized_response", lambda m=response: m.release(1), opendp_response, target=1,
-                        note="seconds per decision, both exact"),
+                compare(f"rr-one-{k}", "OpenDP make_randomized_response", lambda m=response: m.release(1), opendp_response,
+                        target=1, note="seconds per decision, both exact"),
                 compare(f"rr-one-{k}", "OpenDP make_noisy_max", lambda m=response: m.release(1), opendp_flip, target=10,
                         note="seconds per decision; the peer scores candidates, randomised response takes the best as given"),
                 compare(f"rr-one-{k}", "diffprivlib PermuteAndFlip", lambda m=response: m.release(1), flip_peer, target=4,
@@ -84,7 +84,9 @@ class _Diffprivlib:
         if python is None:
             raise SystemExit("the peers' environment is missing: say `make bench`, which sets it up.")
         script = Path(__file__).with_name("diffprivlib_timer.py")
-        self._process = subprocess.Popen([python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            [python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         return self
 
     def __exit__(self, *_: object) -> None:

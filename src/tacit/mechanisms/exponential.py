@@ -15,7 +15,7 @@ from tacit.guarantees import Guarantee, Loss, LossKind, Release
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.mechanisms.samplers.choice import choose, choose_one
-from tacit.mechanisms.scores import FEW, ScoreSource, many_decisions, one_decision
+from tacit.mechanisms.scores import FEW, Scores, ScoreSource, many_decisions, one_decision
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class ExponentialMechanism:
     def _rate(self) -> float:
         return float(self.rate)
 
-    def pmf(self, raw: ArrayLike) -> NDArray[np.float64]:
+    def pmf(self, raw: Scores) -> NDArray[np.float64]:
         """The probability of every candidate."""
         return _softmax(self.scores.integers(raw), self.rate)
 
-    def release(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[int]:
+    def release(self, raw: Scores, noise: Noise = SYSTEM_NOISE) -> Release[int]:
         """The index of the chosen candidate."""
         row = one_decision(self.scores, raw)
         if row.size > FEW:

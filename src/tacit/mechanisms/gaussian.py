@@ -11,7 +11,7 @@ from scipy import sparse
 
 from tacit.checks import positive, probability, whole
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, Guarantee, Loss, LossKind, Relation, Release
-from tacit.guarantees.accounting import rho_for
+from tacit.guarantees.zcdp import rho_for
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.grid import STEPS, GridVector, bounded_row_sum
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise

@@ -40,12 +40,12 @@ def bounded_row_sum(rows: ArrayLike | sparse.csr_array, dimension: int, bound: f
     steps = np.clip(np.trunc(value / bound * STEPS), -STEPS, STEPS).astype(np.int64)
     size = np.abs(steps)
     row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-    total = _whole_sums(size if norm == 1 else size * size, row, table.shape[0])
+    total = whole_sums(size if norm == 1 else size * size, row, table.shape[0])
     norms = total if norm == 1 else _root_up(total)
     over = norms[row] > STEPS
     # |steps| * STEPS / norm rounded down: the norm of the result is at most STEPS, with no float in the way
     size[over] = size[over] * STEPS // norms[row][over]
-    return _whole_sums(np.sign(steps) * size, table.indices, dimension)
+    return whole_sums(np.sign(steps) * size, table.indices, dimension)
 
 
 def _dense(rows: ArrayLike) -> NDArray[np.float64]:
@@ -58,7 +58,7 @@ def _dense(rows: ArrayLike) -> NDArray[np.float64]:
     return table
 
 
-def _whole_sums(values: NDArray[np.int64], place: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def whole_sums(values: NDArray[np.int64], place: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Sums of whole numbers by place; exact and in any order the same."""
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, place, values)

@@ -17,7 +17,7 @@ from tacit.mechanisms.drawn import released
 from tacit.mechanisms.exponential import selection_rate
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.mechanisms.samplers import discrete_laplace
-from tacit.mechanisms.scores import ScoreSource, many_decisions, one_decision
+from tacit.mechanisms.scores import Scores, ScoreSource, many_decisions, one_decision
 
 _MOST_TERMS = 1 << 25
 
@@ -42,14 +42,14 @@ class LaplaceNoisyMax:
         """The scale of the noise in grid steps: twice the sensitivity over epsilon, once if all scores move the same way."""
         return 1 / selection_rate(self.scores, self.epsilon)
 
-    def pmf(self, raw: ArrayLike) -> NDArray[np.float64]:
+    def pmf(self, raw: Scores) -> NDArray[np.float64]:
         """The probability of every candidate: a sum over the winner's noisy score. For coarse grids; refuses very fine ones."""
         integers = self.scores.integers(raw)
         if integers.ndim == 2:
             return np.stack([self._law(row) for row in integers])
         return self._law(integers)
 
-    def release(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[int]:
+    def release(self, raw: Scores, noise: Noise = SYSTEM_NOISE) -> Release[int]:
         """The index of the chosen candidate."""
         return released(int(self._choose(one_decision(self.scores, raw), noise)[0]), self.guarantee, noise)
 

@@ -20,7 +20,7 @@ from tacit.mechanisms.exponential import selection_rate
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.mechanisms.samplers.coins import exponential_coins, few_exponential_coins
 from tacit.mechanisms.samplers.uniform import below, below_each
-from tacit.mechanisms.scores import FEW, ScoreSource, many_decisions, one_decision
+from tacit.mechanisms.scores import FEW, Scores, ScoreSource, many_decisions, one_decision
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class PermuteAndFlip:
     def _rate(self) -> float:
         return float(self.rate)
 
-    def pmf(self, raw: ArrayLike) -> NDArray[np.float64]:
+    def pmf(self, raw: Scores) -> NDArray[np.float64]:
         """The probability of every candidate: a_i * integral over t in [0,1] of the product of (1 - a_j t), j != i.
 
         The integrand is a polynomial of degree k - 1, for which Gauss-Legendre quadrature with k/2 + 1 nodes is exact.
@@ -61,7 +61,7 @@ class PermuteAndFlip:
             probability += weight * flip * np.prod(survives, axis=-1, keepdims=True) / survives
         return np.asarray(probability, dtype=np.float64)
 
-    def release(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[int]:
+    def release(self, raw: Scores, noise: Noise = SYSTEM_NOISE) -> Release[int]:
         """The index of the chosen candidate."""
         row = one_decision(self.scores, raw)
         chosen = self._choose_one(row[0].tolist(), noise) if row.size <= FEW else int(self._choose(row, noise)[0])

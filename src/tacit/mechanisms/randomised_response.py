@@ -57,12 +57,12 @@ class RandomisedResponse:
         """The probability of every report, given the true value."""
         truth = self.truth
         law = np.full(self.k, float((1 - truth) / (self.k - 1)))
-        law[self._values(value)] = float(truth)
+        law[self._value(value)] = float(truth)
         return law
 
     def release(self, value: int, noise: Noise = SYSTEM_NOISE) -> Release[int]:
         """The reported value."""
-        true = int(self._values(value)[0])
+        true = self._value(value)
         draw = below(self.true_weight + ((self.k - 1) << _BASE_BITS), noise)
         other = (draw - self.true_weight) >> _BASE_BITS
         return released(true if other < 0 else other + (other >= true), self.guarantee, noise)
@@ -78,8 +78,15 @@ class RandomisedResponse:
         report[lies] = other + (other >= values[lies])  # the k - 1 values that are not the true one
         return report
 
+    def _value(self, raw: int) -> int:
+        if isinstance(raw, bool) or not isinstance(raw, (int, np.integer)):
+            raise InvalidInput("the value must be a whole number.")
+        if not 0 <= raw < self.k:
+            raise InvalidInput(f"values must lie from 0 to {self.k - 1}.")
+        return int(raw)
+
     def _values(self, raw: ArrayLike) -> NDArray[np.int64]:
-        values = np.atleast_1d(np.asarray(raw))
+        values = np.asarray(raw)
         if values.ndim != 1 or values.dtype.kind not in "iu":
             raise InvalidInput("values must be whole numbers, one for each user.")
         if values.size and not (values.min() >= 0 and values.max() < self.k):

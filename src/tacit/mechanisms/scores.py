@@ -7,17 +7,22 @@ grid steps, so that all later arithmetic is exact.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from tacit.checks import finite, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_PROFILE, ONE_USER, ONE_USER_REPLACED, Neighbours, Relation
+from tacit.mechanisms.grid import whole_sums
 
 _MOST_STEPS = 1 << 24  # 2^24 steps of 2^24 users still fit an int64
 _BLOCK = 1 << 14  # scores at a time
+_EMPTY = "the candidate set is empty; at least one candidate is needed."
+
+Scores: TypeAlias = ArrayLike | sparse.csr_array
 
 
 class ScoreSource(Protocol):
@@ -34,7 +39,7 @@ class ScoreSource(Protocol):
     def monotone(self) -> bool:
         """Whether neighbours move all scores the same way (then one factor of 2 is not needed)."""
 
-    def integers(self, raw: ArrayLike) -> NDArray[np.int64]:
+    def integers(self, raw: Scores) -> NDArray[np.int64]:
         """The scores in grid steps, clipped; the last axis runs over the candidates."""
 
 
@@ -69,7 +74,7 @@ class ProfileScores:
     def monotone(self) -> bool:
         return False
 
-    def integers(self, raw: ArrayLike) -> NDArray[np.int64]:
+    def integers(self, raw: Scores) -> NDArray[np.int64]:
         scores = _candidates(raw)
         if not np.isfinite(scores).all():
             raise InvalidInput("every score must be a finite number; replace missing scores before selecting.")
@@ -85,7 +90,7 @@ class VoteTotals:
     """Totals of votes: one row of votes per user, each vote clipped to [0, most] and rounded down to the grid.
 
     One user moves each total by at most ``most``. Added or removed, she moves all of them the same way: monotone.
-    Input: users x candidates. With 0/1 votes the defaults count exactly.
+    Input: users x candidates, as an array or a sparse one. With 0/1 votes the defaults count exactly.
     """
 
     most: float = 1.0
@@ -108,20 +113,22 @@ class VoteTotals:
     def monotone(self) -> bool:
         return self.relation is Relation.ADD_REMOVE
 
-    def integers(self, raw: ArrayLike) -> NDArray[np.int64]:
-        votes = _candidates(raw)
-        if votes.ndim != 2:
-            raise InvalidInput("votes must be users x candidates, one row for each user.")
+    def integers(self, raw: Scores) -> NDArray[np.int64]:
+        votes = sparse.csr_array(raw if sparse.issparse(raw) else _table(raw))
+        if votes.shape[1] == 0:
+            raise InvalidInput(_EMPTY)
+        if not votes.has_canonical_format:
+            votes = votes.copy()  # the caller's table stays as it is
+            votes.sum_duplicates()
         # a vote that is not a number counts as none: refusing the table would tell that one user's row is odd
-        share = np.clip(np.nan_to_num(votes, nan=0.0), 0.0, self.most) / self.most
-        total: NDArray[np.int64] = np.clip(np.floor(share * self.steps), 0, self.steps).astype(np.int64).sum(axis=0)
-        return total
+        share = np.clip(np.nan_to_num(votes.data.astype(np.float64), nan=0.0), 0.0, self.most) / self.most
+        return whole_sums(np.floor(share * self.steps).astype(np.int64), votes.indices, votes.shape[1])
 
 
 FEW = 128  # up to so many candidates a single decision is faster in plain Python than in arrays
 
 
-def one_decision(source: ScoreSource, raw: ArrayLike) -> NDArray[np.int64]:
+def one_decision(source: ScoreSource, raw: Scores) -> NDArray[np.int64]:
     """The whole-number scores of a single decision, as one row."""
     integers = source.integers(raw)
     if integers.ndim != 1:
@@ -141,6 +148,13 @@ def many_decisions(source: ScoreSource, raw: ArrayLike) -> Iterator[NDArray[np.i
         yield source.integers(scores[start : start + rows])
 
 
+def _table(raw: ArrayLike) -> NDArray[np.float64]:
+    votes = _candidates(raw)
+    if votes.ndim != 2:
+        raise InvalidInput("votes must be users x candidates, one row for each user.")
+    return votes
+
+
 def _candidates(raw: ArrayLike) -> NDArray[np.float64]:
     try:
         values = np.asarray(raw, dtype=np.float64)
@@ -149,5 +163,5 @@ def _candidates(raw: ArrayLike) -> NDArray[np.float64]:
     if values.ndim not in (1, 2):
         raise InvalidInput("scores must have one axis (candidates) or two (decisions or users, then candidates).")
     if values.shape[-1] == 0:
-        raise InvalidInput("the candidate set is empty; at least one candidate is needed.")
+        raise InvalidInput(_EMPTY)
     return values

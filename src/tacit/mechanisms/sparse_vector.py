@@ -9,7 +9,7 @@ from itertools import product
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tacit.checks import finite, positive, whole
 from tacit.errors import InvalidParameter
@@ -17,7 +17,7 @@ from tacit.guarantees import Guarantee, Release, pure
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.mechanisms.samplers import discrete_laplace
-from tacit.mechanisms.scores import ScoreSource, one_decision
+from tacit.mechanisms.scores import Scores, ScoreSource, one_decision
 
 _MOST_TERMS = 1 << 25
 
@@ -69,7 +69,7 @@ class SparseVector:
                     found.append(answers)
         return found
 
-    def pmf(self, raw: ArrayLike) -> NDArray[np.float64]:
+    def pmf(self, raw: Scores) -> NDArray[np.float64]:
         """The probability of every transcript: given the threshold's noise the answers are independent. For coarse grids."""
         integers = one_decision(self.scores, raw)[0]
         threshold_scale, answer_scale = self.scales
@@ -92,7 +92,7 @@ class SparseVector:
             ]
         )
 
-    def release(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[tuple[bool, ...]]:
+    def release(self, raw: Scores, noise: Noise = SYSTEM_NOISE) -> Release[tuple[bool, ...]]:
         """The transcript: an answer for every score up to the last allowed hit."""
         integers = one_decision(self.scores, raw)[0]
         threshold_scale, answer_scale = self.scales

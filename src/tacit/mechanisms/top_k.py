@@ -20,7 +20,7 @@ from tacit.mechanisms.drawn import released
 from tacit.mechanisms.exponential import selection_rate
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.mechanisms.samplers.choice import choose
-from tacit.mechanisms.scores import ScoreSource, many_decisions, one_decision
+from tacit.mechanisms.scores import Scores, ScoreSource, many_decisions, one_decision
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class GumbelTopK:
         """All ordered selections, in the order of ``pmf``."""
         return list(permutations(range(candidates), self.k))
 
-    def pmf(self, raw: ArrayLike) -> NDArray[np.float64]:
+    def pmf(self, raw: Scores) -> NDArray[np.float64]:
         """The probability of every ordered selection of one decision; for few candidates."""
         integers = one_decision(self.scores, raw)[0]
         self._check(integers.size)
@@ -65,7 +65,7 @@ class GumbelTopK:
             law.append(probability)
         return np.array(law)
 
-    def release(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
+    def release(self, raw: Scores, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
         """The indices of the chosen candidates, in the order of their choice."""
         return released(self._choose(one_decision(self.scores, raw), noise)[0], self.guarantee, noise)
 

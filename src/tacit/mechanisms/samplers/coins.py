@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tacit.mechanisms.noise import Noise, words16
 from tacit.mechanisms.samplers.decide import Bounds, exponential_bounds, is_below, ratio_bounds
 
-# |exp in float64 of a float64 exponent with relative error 2^-50 - the true value| < 2^-46 on [0, inf): x e^-x <= 1/e, and
-# numpy's exp is within 4 units in the last place. The guard is four times as wide.
+# An exponent x whose float is within 2^-48 max(1, x) of it gives e^-x within 2^-48 (x e^-x < 1), and numpy's exp adds at most
+# 4 units in the last place: less than 2^-46 in all. The guard is four times as wide.
 GUARD = 2.0**-44
 
 
@@ -51,7 +51,7 @@ def exponential_coins(
 ) -> NDArray[np.bool_]:
     """A coin for each exponent x >= 0, heads with probability e^-x.
 
-    ``exponents`` holds x in floats with relative error at most 2^-50; ``exact(i)`` is the i-th x itself, as a rational. It is
+    ``exponents`` holds x in floats, each within 2^-48 max(1, x) of it; ``exact(i)`` is the i-th x itself, as a rational. It is
     asked for when the first 16 bits of U, or an error of ``guard`` in e^-x, leave open whether U < e^-x: once in 65,000 coins.
     """
     flat = exponents.ravel()

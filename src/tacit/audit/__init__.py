@@ -1,0 +1,9 @@
+"""Audits: what the mechanisms claim against what they lose, by exact enumeration, by their draws, and from outside.
+
+An audit refutes and never proves; the proofs are in docs/proofs. To audit a mechanism of your own see docs/audit.md.
+"""
+
+from tacit.audit.check import exactly, from_below, sampled
+from tacit.audit.findings import AuditReport, By, Finding, Measure, TwinFinding
+
+__all__ = ["AuditReport", "By", "Finding", "Measure", "TwinFinding", "exactly", "from_below", "sampled"]

@@ -1,0 +1,136 @@
+"""Noisy features: every pair of inputs around a coarse grid, and all outputs that matter; the loss is per distance.
+
+Beyond the outermost inputs the ratio of two Laplace laws no longer changes, so a window of one step around the domain holds
+the largest one.
+"""
+
+import math
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.audit import check, distribution, empirical, exact
+from tacit.audit.cases import Case, Draws, Twin
+from tacit.audit.findings import By, Finding, Measure
+from tacit.audit.twins.features import FloatNoise, RedrawnUntilInside, SeededNoise, last_bit
+from tacit.mechanisms import VectorLaplace
+from tacit.mechanisms.noise import Noise
+from tacit.mechanisms.samplers import discrete_laplace
+
+_NAME = VectorLaplace.name
+
+
+class _OnGrid(check.Claims, Protocol):
+    def log_pmf(self, steps: NDArray[np.int64], features: ArrayLike, /) -> NDArray[np.float64]: ...
+
+
+def cases() -> list[Case]:
+    return [
+        Case(_NAME, By.EXACT, lambda noise, draws: on_the_grid(VectorLaplace(1, 0.25, grid_bits=5), 1, 5)),
+        Case(_NAME, By.EXACT, lambda noise, draws: on_the_grid(VectorLaplace(2, 0.5, grid_bits=2), 2, 2)),
+        Case(_NAME, By.EXACT, lambda noise, draws: between_the_grid(VectorLaplace(1, 0.5, grid_bits=2), 1, 2)),
+        Case(_NAME, By.EXACT, lambda noise, draws: between_the_grid(VectorLaplace(2, 0.5, grid_bits=1), 2, 1)),
+        Case(_NAME, By.DISTRIBUTION, _sampler),
+        Case(_NAME, By.EMPIRICAL, lambda noise, draws: _empirical(VectorLaplace(2, 0.5), noise, draws)),
+    ]
+
+
+def twins() -> list[Twin]:
+    return [
+        Twin(
+            RedrawnUntilInside.name,
+            _NAME,
+            "redraws until the value lies in the domain; the normaliser tells the features",
+            lambda noise, draws: on_the_grid(RedrawnUntilInside(VectorLaplace(1, 0.25, grid_bits=5)), 1, 5),
+        ),
+        Twin(
+            FloatNoise.name,
+            _NAME,
+            "adds noise to floats; the last bits tell the features",
+            lambda noise, draws: _last_bits(FloatNoise(VectorLaplace(1, 1.0)), noise, draws),
+            By.EMPIRICAL,
+        ),
+        Twin(
+            SeededNoise.name,
+            _NAME,
+            "draws its noise from a seed and claims to protect",
+            lambda noise, draws: _empirical(SeededNoise(VectorLaplace(2, 0.5)), noise, draws),
+            By.EMPIRICAL,
+        ),
+    ]
+
+
+def on_the_grid(mechanism: _OnGrid, dimension: int, bits: int) -> Finding:
+    """All pairs of grid points of [0, 1]^dimension, where rounding adds nothing: the claim without it must be attained."""
+    points = [np.array(point) / 2**bits for point in product(range(2**bits + 1), repeat=dimension)]
+    return _per_distance(mechanism, points, dimension, bits, rounding=0.0, case=f"{len(points)} grid points")
+
+
+def between_the_grid(mechanism: _OnGrid, dimension: int, bits: int) -> Finding:
+    """All pairs of points on and between grid points, at the very edges of rounding, and outside the domain."""
+    step = 2.0**-bits
+    line = {-3.0, 7.0}
+    for place in range(2**bits + 1):
+        middle = (place + 0.5) * step
+        line |= {place * step, (place + 0.25) * step, middle, math.nextafter(middle, 0.0), math.nextafter(middle, 9.0)}
+    points = [np.array(point) for point in product(sorted(line), repeat=dimension)]
+    rounding = mechanism.guarantee.rounding
+    return _per_distance(
+        mechanism, points, dimension, bits, rounding=rounding, case=f"{len(points)} points off the grid"
+    )
+
+
+def _per_distance(
+    mechanism: _OnGrid, points: list[NDArray[np.float64]], dimension: int, bits: int, *, rounding: float, case: str
+) -> Finding:
+    window = np.array(list(product(range(-1, 2**bits + 2), repeat=dimension)))
+    logs = np.stack([mechanism.log_pmf(window, point) for point in points])
+    pairs = exact.all_pairs(len(points))
+    places = np.stack(points)
+    distance = np.abs(places[pairs[:, 0]] - places[pairs[:, 1]]).sum(axis=1)
+    loss = float((exact.pair_losses(logs, pairs) / (distance + rounding)).max())
+    return check.judged(mechanism, case, Measure.PER_DISTANCE, loss)
+
+
+def _sampler(noise: Noise, draws: Draws) -> Finding:
+    mechanism = VectorLaplace(draws.batched, 0.1)
+    drawn = mechanism.release(np.zeros(draws.batched), noise).value.steps
+
+    def fit(law: VectorLaplace) -> float:
+        return distribution.lattice_p_value(drawn, lambda n: discrete_laplace.cdf(n, law.scale_in_steps))
+
+    outputs = np.array([[-1], [0], [1], [2]])
+    alone = VectorLaplace(1, mechanism.scale)
+    ratio = alone.log_pmf(outputs, [0.0]) - alone.log_pmf(outputs, [float(alone.step)])
+    return check.sampled(
+        mechanism,
+        fit(mechanism),
+        fit(distribution.off_by(mechanism)),
+        loss=float(np.abs(ratio).max()) / float(alone.step),
+        draws=draws.batched,
+        measure=Measure.PER_DISTANCE,
+        case="2^20 steps",
+    )
+
+
+def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
+    """Zero against one half in both coordinates: distance 1. Between the two centres the noisy value tells, beyond it does not."""
+
+    def drawn(features: list[float]) -> NDArray[np.float64]:
+        def told() -> float:
+            return float(np.clip(mechanism.release(features, noise).value.to_floats(), 0.0, 0.5).sum())
+
+        return check.many(told, draws.single)
+
+    bound = empirical.lower_bound_by_threshold(drawn([0.0, 0.0]), drawn([0.5, 0.5]))
+    return check.from_below(mechanism, bound, distance=1.0, case="2 features at distance 1")
+
+
+def _last_bits(mechanism: FloatNoise, noise: Noise, draws: Draws) -> Finding:
+    def drawn(feature: float) -> NDArray[np.int64]:
+        return np.array([last_bit(float(mechanism.release([feature], noise).value[0])) for _ in range(draws.single)])
+
+    bound = empirical.lower_bound_by_label(drawn(0.0), drawn(1.0))
+    return check.from_below(mechanism, bound, distance=1.0, case="the last bits, at distance 1")

@@ -1,0 +1,77 @@
+"""The whole audit: every mechanism, every case, every broken twin."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from tacit.audit.cases import Case, Draws, Twin, features, responses, selection, sparse, sums
+from tacit.audit.findings import AuditReport, By, TwinFinding
+from tacit.errors import UnknownName
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
+
+NAMES = (
+    "randomised-response",
+    "exponential",
+    "permute-and-flip",
+    "noisy-max",
+    "top-k",
+    "sparse-vector",
+    "vector-laplace",
+    "laplace-sum",
+    "gaussian-sum",
+)
+_ROOMS = (responses, selection, sparse, features, sums)
+
+Progress = Callable[[int, int, str], None]  # done, in all, what comes next
+
+
+def run(
+    names: Iterable[str] | None = None,
+    *,
+    by: Iterable[By] = tuple(By),
+    noise: Noise = SYSTEM_NOISE,
+    draws: Draws | None = None,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Audits the named mechanisms, or all of them, and their broken twins; ``by`` limits the methods."""
+    chosen, methods = selected(names), set(by)
+    draws = Draws() if draws is None else draws
+    cases = [case for case in all_cases() if case.of in chosen and case.by in methods]
+    twins = [twin for twin in all_twins() if twin.of in chosen and twin.by in methods]
+    total = len(cases) + len(twins)
+    findings, caught = [], []
+    for done, case in enumerate(cases):
+        if progress is not None:
+            progress(done, total, case.of)
+        start = time.perf_counter()
+        finding = case.run(noise, draws)
+        findings.append(replace(finding, seconds=time.perf_counter() - start))
+    for done, twin in enumerate(twins, start=len(cases)):
+        if progress is not None:
+            progress(done, total, twin.name)
+        start = time.perf_counter()
+        finding = twin.run(noise, draws)
+        finding = replace(finding, seconds=time.perf_counter() - start)
+        caught.append(TwinFinding(twin.name, twin.of, twin.fault, finding))
+    if progress is not None:
+        progress(total, total, "")
+    return AuditReport(tuple(findings), tuple(caught))
+
+
+def selected(names: Iterable[str] | None) -> tuple[str, ...]:
+    """The known names among ``names``, in the order of the table; all of them if none are given."""
+    wanted = list(names or ())
+    unknown = sorted(set(wanted) - set(NAMES))
+    if unknown:
+        raise UnknownName(f"no mechanism is called {', '.join(map(repr, unknown))}; known are {', '.join(NAMES)}.")
+    return tuple(name for name in NAMES if not wanted or name in wanted)
+
+
+def all_cases() -> list[Case]:
+    """Every case, in the order of the table."""
+    return sorted((case for room in _ROOMS for case in room.cases()), key=lambda case: NAMES.index(case.of))
+
+
+def all_twins() -> list[Twin]:
+    """Every broken twin, in the order of the table."""
+    return sorted((twin for room in _ROOMS for twin in room.twins()), key=lambda twin: NAMES.index(twin.of))

@@ -1,0 +1,135 @@
+"""``tacit demo``: load the embedded data, release from it by every mechanism, add up what it cost, audit the claims."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tacit.audit import AuditReport
+    from tacit.cli.showcase import Shown
+    from tacit.data import Ratings
+    from tacit.guarantees import Guarantee
+
+DELTA = 1e-6  # at which the tight composition is stated
+WIDTH = 140  # where the output is no terminal
+
+
+def demo(
+    data: Annotated[
+        str | None, typer.Option(help="Ratings by name or path; by default movielens-small, else synthetic.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write what was shown as JSON.", metavar="FILE")
+    ] = None,
+) -> None:
+    """The main job on embedded data: describe it, release from it, print every guarantee, audit every claim."""
+    from rich.console import Console
+
+    from tacit.cli.audit import audited
+    from tacit.cli.showcase import curator_releases, device_releases
+    from tacit.guarantees import compose, tight
+
+    console = Console() if Console().is_terminal else Console(width=WIDTH)
+    ratings = _load(data, console)
+    console.print(f"\n[bold]1. The data[/bold]  {ratings}")
+    console.print(f"   {ratings.provenance.source}; {ratings.provenance.licence}\n")
+
+    console.print("[bold]2. Releases[/bold]  Each answer is drawn anew with exact noise from the operating system.")
+    curator, device = list(curator_releases(ratings)), list(device_releases(ratings))
+    _table(console, "A trusted curator answers about everybody (protects one user's rows)", curator)
+    _table(console, "Devices answer for themselves (nobody is trusted)", device)
+
+    guarantees = [shown.guarantee for shown in curator]
+    basic, best = compose(guarantees), tight(guarantees, DELTA)
+    console.print("\n[bold]3. What the curator's answers add up to, for each user[/bold]")
+    console.print(f"   basic composition: {basic}")
+    console.print(f"   tight composition: {best}")
+    console.print(f"   with a device's:   {_refusal(basic, device[1].guarantee)}\n", soft_wrap=True)
+
+    console.print(
+        "[bold]4. The audit[/bold]  Every claim against its exact or empirical loss; every broken twin must be caught."
+    )
+    report = audited()
+    _summary(console, report)
+    if json_file is not None:
+        _write(json_file, ratings, [*curator, *device], best, report)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+def _load(data: str | None, console: "Console") -> "Ratings":
+    from tacit.data import load_ratings
+    from tacit.errors import MissingExtra
+
+    with console.status("Loading ratings ..."):
+        try:
+            return load_ratings(data or "movielens-small")
+        except MissingExtra:
+            if data is not None:
+                raise
+            return load_ratings("synthetic")  # the world that needs nothing
+
+
+def _table(console: "Console", title: str, rows: list["Shown"]) -> None:
+    from rich.table import Table
+
+    table = Table("question", "by", "released", "truth (stays home)", "guarantee", title=title, title_justify="left")
+    for row in rows:
+        table.add_row(row.question, row.mechanism, row.released, row.truth, _short(row.guarantee))
+    console.print(table)
+
+
+def _summary(console: "Console", report: "AuditReport") -> None:
+    """One line for each mechanism; `tacit audit` has the whole table."""
+    from rich.table import Table
+
+    table = Table("mechanism", "claims checked", "all hold", "broken twins", "all caught")
+    for name in dict.fromkeys(finding.name for finding in report.mechanisms):
+        checked = [finding for finding in report.mechanisms if finding.name == name]
+        twins = [twin for twin in report.twins if twin.of == name]
+        methods = ", ".join(f"{sum(f.by == by for f in checked)} {by}" for by in dict.fromkeys(f.by for f in checked))
+        held, caught = all(f.holds for f in checked), all(twin.caught for twin in twins)
+        table.add_row(name, methods, "yes" if held else "NO", str(len(twins)), "yes" if caught else "NO")
+    console.print(table)
+    console.print("An audit refutes, it never proves: the proofs are in docs/proofs. The whole table: tacit audit\n")
+
+
+def _short(guarantee: "Guarantee") -> str:
+    text = f"epsilon {guarantee.epsilon:.3g}"
+    if guarantee.per_distance:
+        text += f" per {guarantee.protects.distance} distance"
+    if guarantee.delta:
+        text += f", delta {guarantee.delta:.0e}"
+    return text
+
+
+def _refusal(first: "Guarantee", second: "Guarantee") -> str:
+    from tacit.errors import MixedUnits
+
+    try:
+        return str(first.then(second))
+    except MixedUnits as refused:
+        return f"refused ({refused})"
+
+
+def _write(path: Path, ratings: "Ratings", rows: list["Shown"], total: "Guarantee", report: "AuditReport") -> None:
+    shown = [
+        {
+            "question": row.question,
+            "mechanism": row.mechanism,
+            "released": row.released,
+            "guarantee": row.guarantee.to_json(),
+        }
+        for row in rows
+    ]
+    content = {
+        "data": ratings.describe().as_dict(),
+        "releases": shown,
+        "total": total.to_json(),
+        "audit": report.to_json(),
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n")

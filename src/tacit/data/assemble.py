@@ -1,0 +1,142 @@
+"""From raw columns to `Ratings`: every rating on the scale, one for each (user, item), in order."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.data.catalogue import Catalogue, widened
+from tacit.data.ids import Codes, Ids, encode
+from tacit.data.order import stable_order
+from tacit.data.provenance import UNKNOWN, Provenance
+from tacit.data.ratings import Ratings
+from tacit.data.scale import Scale
+from tacit.data.source import Source
+from tacit.errors import DuplicateRatings, InvalidData, InvalidParameter, RatingOutsideScale
+
+Duplicates: TypeAlias = Literal["error", "latest", "mean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """One entry for each row of a file, in its order; users and items as (distinct ids ascending, codes)."""
+
+    users: tuple[Ids, Codes]
+    items: tuple[Ids, Codes]
+    values: NDArray[np.float32]
+    times: NDArray[np.int64] | None = None
+
+
+def assemble(
+    columns: Columns,
+    *,
+    scale: Scale,
+    source: Source,
+    name: str,
+    duplicates: Duplicates = "error",
+    catalogue: Catalogue | None = None,
+    provenance: Provenance = UNKNOWN,
+) -> Ratings:
+    """Checked and sorted. ``catalogue``, if given, must list no item outside ``columns.items``."""
+    if duplicates not in get_args(Duplicates):
+        raise InvalidParameter(f"duplicates must be one of {', '.join(get_args(Duplicates))}, not {duplicates!r}.")
+    _check_values(columns.values, scale, source)
+    (user_ids, users), (item_ids, items) = columns.users, columns.items
+    values, times = columns.values, columns.times
+    if not _in_order(users, items):
+        order = stable_order(users, items, user_ids.size, item_ids.size)
+        # Sorted, the users are known from their counts alone, which spares a walk through memory in random order.
+        users = np.repeat(np.arange(user_ids.size, dtype=np.int32), np.bincount(users, minlength=user_ids.size))
+        items = items[order]
+        first = np.ones(users.size, dtype=np.bool_)  # the first row of each pair
+        first[1:] = (users[1:] != users[:-1]) | (items[1:] != items[:-1])
+        if first.all():
+            values = values[order]
+        else:
+            _refuse(duplicates, first, order, source)
+            order, values, scale = _merged(duplicates, first, order, values, times, scale)
+            users, items = users[first], items[first]
+        times = None if times is None else times[order]
+    starts = np.zeros(user_ids.size + 1, dtype=np.int32)
+    np.cumsum(np.bincount(users, minlength=user_ids.size), out=starts[1:])
+    catalogue = Catalogue(item_ids) if catalogue is None else widened(catalogue, item_ids)
+    return Ratings(starts, items, values, times, user_ids, catalogue, scale, name, provenance)
+
+
+def from_arrays(
+    users: ArrayLike,
+    items: ArrayLike,
+    ratings: ArrayLike,
+    times: ArrayLike | None = None,
+    *,
+    scale: Scale,
+    duplicates: Duplicates = "error",
+    name: str = "ratings",
+) -> Ratings:
+    """Ratings from columns in memory: ids (whole numbers or text), values on ``scale``, seconds since 1970."""
+    values = np.asarray(ratings, dtype=np.float32)
+    stamps = None if times is None else np.asarray(times, dtype=np.int64)
+    raw = [_id_column("users", users), _id_column("items", items)]
+    if any(column.shape != values.shape for column in [*raw, *([] if stamps is None else [stamps])]):
+        raise InvalidData("users, items, ratings and times must be columns of one length.")
+    columns = Columns(encode(raw[0]), encode(raw[1]), values.copy(), None if stamps is None else stamps.copy())
+    return assemble(columns, scale=scale, source=Source("the arrays"), name=name, duplicates=duplicates)
+
+
+def _id_column(name: str, raw: ArrayLike) -> NDArray[Any]:
+    column = np.asarray(raw)
+    if column.ndim != 1 or column.dtype.kind not in "iuUOT":
+        raise InvalidData(f"{name} must be one column of whole numbers or of text.")
+    return column.astype(np.int64 if column.dtype.kind in "iu" else str)
+
+
+def _check_values(values: NDArray[np.float32], scale: Scale, source: Source) -> None:
+    if values.size >= np.iinfo(np.int32).max:
+        raise InvalidData(f"{source.path} holds {values.size:,} ratings; at most 2,147,483,646 fit.")
+    row = scale.first_outside(values)
+    if row is None:
+        return
+    where = source.at(row, source.rating_column)
+    if not np.isfinite(values[row]):
+        raise InvalidData(f"{where}: expected a number on the scale {scale}, found none.")
+    raise RatingOutsideScale(f"{where}: the rating is not on the scale, {scale}. Mend the file or state its scale.")
+
+
+def _in_order(users: Codes, items: Codes) -> bool:
+    """Sorted by user, then item, without repeats: the usual state of a MovieLens file, worth the look."""
+    ahead = users[1:] > users[:-1]
+    ahead |= (users[1:] == users[:-1]) & (items[1:] > items[:-1])
+    return bool(ahead.all())
+
+
+def _refuse(duplicates: Duplicates, first: NDArray[np.bool_], order: NDArray[np.intp], source: Source) -> None:
+    if duplicates != "error":
+        return
+    again = np.flatnonzero(~first)
+    earliest = again[np.argmin(order[again])]  # the first row of the file that repeats another
+    raise DuplicateRatings(
+        f"{source.at(int(order[earliest]))} rates the same item for the same user as {source.place(int(order[earliest - 1]))}; "
+        f"{again.size:,} such rows. Pass duplicates='latest' to keep the latest, 'mean' to average."
+    )
+
+
+def _merged(
+    duplicates: Duplicates,
+    first: NDArray[np.bool_],
+    order: NDArray[np.intp],
+    values: NDArray[np.float32],
+    times: NDArray[np.int64] | None,
+    scale: Scale,
+) -> tuple[NDArray[np.intp], NDArray[np.float32], Scale]:
+    """For each pair the row to keep (the latest; of equal times the last in the file) and its value."""
+    if times is not None:
+        order = order[np.lexsort((times[order], np.cumsum(first)))]  # stable: equal times stay in the order of the file
+    last = np.append(first[1:], True)
+    if duplicates == "latest":
+        return order[last], values[order[last]], scale
+    starts = np.flatnonzero(first)
+    sums = np.add.reduceat(values[order].astype(np.float64), starts)
+    means = (sums / np.diff(np.append(starts, first.size))).astype(np.float32)
+    still = scale.first_outside(means) is None
+    return order[last], means, scale if still else scale.without_step()  # the mean of 3 and 4 stars is no star

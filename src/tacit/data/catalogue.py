@@ -1,0 +1,132 @@
+"""The items: ids, titles, genres. All of it is public."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.ids import Ids, ItemId, code_of, frozen
+from tacit.errors import InvalidData, UnknownName
+
+_YEAR = re.compile(r"\s*\(\d{4}\)\s*$")
+_LATE_ARTICLE = re.compile(r"^(.*), (The|A|An|Le|La|Les|L'|Der|Die|Das|El|Il)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Catalogue:
+    """Items in ascending order of id; row ``c`` of every field belongs to the item with code ``c``."""
+
+    ids: Ids
+    titles: tuple[str, ...] | None = None
+    genres: NDArray[np.bool_] | None = None  # items x vocabulary
+    vocabulary: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.ids.ndim != 1 or (self.ids.size and not np.all(self.ids[1:] > self.ids[:-1])):
+            raise InvalidData("item ids must be ascending and without repeats.")
+        if self.titles is not None and len(self.titles) != self.ids.size:
+            raise InvalidData(f"there are {len(self.titles)} titles for {self.ids.size} items; there must be one each.")
+        if self.genres is not None and self.genres.shape != (self.ids.size, len(self.vocabulary)):
+            raise InvalidData("genres must be one row of flags per item, one column per genre of the vocabulary.")
+        object.__setattr__(self, "ids", frozen(self.ids))
+        if self.genres is not None:
+            object.__setattr__(self, "genres", frozen(self.genres))
+
+    def __len__(self) -> int:
+        return int(self.ids.size)
+
+    def __repr__(self) -> str:
+        genres = f", {len(self.vocabulary)} genres" if self.genres is not None else ""
+        return f"Catalogue({len(self):,} items{genres})"
+
+    def id(self, code: int) -> ItemId:
+        return ItemId(self.ids[code].item())
+
+    def code(self, item: ItemId) -> int:
+        """The code of an item id; ``UnknownName`` if it is not in the catalogue."""
+        code = code_of(self.ids, item)
+        if code is None:
+            raise UnknownName(f"no item {item!r} among the {len(self):,} of this catalogue.")
+        return code
+
+    def title(self, code: int) -> str:
+        return self.titles[code] if self.titles is not None else str(self.ids[code])
+
+    def genres_of(self, code: int) -> tuple[str, ...]:
+        if self.genres is None:
+            return ()
+        return tuple(self.vocabulary[place] for place in np.flatnonzero(self.genres[code]))
+
+    def find(self, title: str) -> int:
+        """The code of the one item with this title; case, a year and a leading article may differ from the list's."""
+        found = self._by_title.get(_plain(title), [])
+        if not _YEAR.search(title):
+            found = found or self._by_bare_title.get(_plain(title), [])
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UnknownName(f"{title!r} may be {' or '.join(self.title(code) for code in found)}: say which.")
+        bare = _plain(_YEAR.sub("", title))
+        close = [code for key, codes in self._by_bare_title.items() if bare in key for code in codes][:3]
+        hint = f"; near it: {', '.join(self.title(code) for code in close)}" if close else ""
+        raise UnknownName(f"no item is called {title!r}{hint}.")
+
+    def select(self, codes: NDArray[np.int32]) -> "Catalogue":
+        """The catalogue of these items alone; ``codes`` must ascend."""
+        titles = None if self.titles is None else tuple(self.titles[code] for code in codes.tolist())
+        genres = None if self.genres is None else self.genres[codes]
+        return Catalogue(self.ids[codes], titles, genres, self.vocabulary)
+
+    @cached_property
+    def _by_title(self) -> dict[str, list[int]]:
+        return _places([_plain(title) for title in self.titles or ()])
+
+    @cached_property
+    def _by_bare_title(self) -> dict[str, list[int]]:
+        return _places([_plain(_YEAR.sub("", title)) for title in self.titles or ()])
+
+
+def listed(
+    ids: Sequence[int] | Ids, titles: Sequence[str], genres: NDArray[np.bool_], vocabulary: tuple[str, ...]
+) -> Catalogue:
+    """A catalogue from a list in any order; the first of two entries with one id counts."""
+    unique, first = np.unique(np.asarray(ids, dtype=np.int64), return_index=True)
+    return Catalogue(unique, tuple(titles[place] for place in first.tolist()), genres[first], vocabulary)
+
+
+def widened(catalogue: Catalogue, ids: Ids) -> Catalogue:
+    """The catalogue with rows for all of ``ids``, which hold its own; a new item has its id as title and no genre."""
+    if ids.size == len(catalogue):
+        return catalogue
+    place = np.searchsorted(ids, catalogue.ids)
+    titles, genres = None, None
+    if catalogue.titles is not None:
+        names = ids.astype(str).astype(object)
+        names[place] = catalogue.titles
+        titles = tuple(cast(list[str], names.tolist()))
+    if catalogue.genres is not None:
+        genres = np.zeros((ids.size, len(catalogue.vocabulary)), dtype=np.bool_)
+        if "None" in catalogue.vocabulary:
+            genres[:, catalogue.vocabulary.index("None")] = True
+        genres[place] = catalogue.genres
+    return Catalogue(ids, titles, genres, catalogue.vocabulary)
+
+
+def _plain(title: str) -> str:
+    """``"Matrix, The (1999)"`` and ``"The Matrix (1999)"`` meet as ``"the matrix (1999)"``."""
+    year = _YEAR.search(title)
+    name = _YEAR.sub("", title).strip()
+    late = _LATE_ARTICLE.match(name)
+    name = f"{late[2]} {late[1]}" if late else name
+    return (f"{name} {year[0].strip()}" if year else name).casefold()
+
+
+def _places(keys: list[str]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for code, key in enumerate(keys):
+        places.setdefault(key, []).append(code)
+    return places

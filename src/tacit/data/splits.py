@@ -1,0 +1,87 @@
+"""Training and test rows. Both sides keep the users, the items and all codes of the whole.
+
+Each row is in exactly one side. What is random comes from ``rng``, a numpy Generator: experiment randomness, not privacy noise.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.checks import probability, whole
+from tacit.data.ratings import MISSING_TIME, Ratings
+from tacit.errors import InvalidData
+
+
+class Sizes(NamedTuple):
+    train: int
+    test: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Split:
+    train: Ratings
+    test: Ratings
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes(len(self.train), len(self.test))
+
+    def __repr__(self) -> str:
+        return f"Split({len(self.train):,} for training, {len(self.test):,} for testing)"
+
+
+def holdout(ratings: Ratings, share: float = 0.2, *, rng: np.random.Generator) -> Split:
+    """A random ``share`` of all rows, rounded to whole rows, for testing."""
+    test = np.zeros(len(ratings), dtype=np.bool_)
+    wanted = round(probability("share", share) * len(ratings))
+    test[rng.permutation(len(ratings))[:wanted]] = True
+    return _split(ratings, test)
+
+
+def crossfold(ratings: Ratings, folds: int = 5, *, rng: np.random.Generator) -> list[Split]:
+    """``folds`` splits; each row is tested in exactly one of them, and fold sizes differ by at most one."""
+    whole("folds", folds, least=2, most=max(2, len(ratings)))
+    fold = rng.permutation(len(ratings)) % folds
+    return [_split(ratings, fold == place) for place in range(folds)]
+
+
+def leave_out_per_user(ratings: Ratings, n: int = 1, *, keep: int = 1, rng: np.random.Generator) -> Split:
+    """Up to ``n`` random rows of each user for testing; at least ``keep`` rows of each stay for training."""
+    whole("n", n, least=1)
+    whole("keep", keep, least=0)
+    taken = np.clip(ratings.counts - keep, 0, n)
+    order = np.lexsort((rng.random(len(ratings)), ratings.users))  # shuffled within each user
+    place = np.empty(len(ratings), dtype=np.int64)
+    place[order] = np.arange(len(ratings)) - np.repeat(ratings.starts[:-1], ratings.counts)
+    return _split(ratings, place < np.repeat(taken, ratings.counts))
+
+
+def by_time(ratings: Ratings, share: float = 0.2) -> Split:
+    """The latest ``share`` of all rows for testing. Rows of one moment are not torn apart: they all train."""
+    probability("share", share)
+    if ratings.times is None:
+        raise InvalidData(f"{ratings.name!r} has no times, so it cannot be split by time.")
+    if np.any(ratings.times == MISSING_TIME):
+        raise InvalidData(
+            f"some times of {ratings.name!r} are missing, and hardly at random. Choose the users or rows whose times are "
+            "complete first: ratings.subset(ratings.times != tacit.data.MISSING_TIME)."
+        )
+    if not len(ratings):
+        return _split(ratings, np.zeros(0, dtype=np.bool_))
+    last_training = len(ratings) - round(share * len(ratings)) - 1
+    edge = np.partition(ratings.times, max(0, last_training))[max(0, last_training)]
+    return _split(ratings, ratings.times > edge)
+
+
+def hold_out_users(ratings: Ratings, share: float = 0.2, *, rng: np.random.Generator) -> Split:
+    """All rows of a random ``share`` of the users for testing."""
+    wanted = round(probability("share", share) * ratings.n_users)
+    chosen = np.zeros(ratings.n_users, dtype=np.bool_)
+    chosen[rng.permutation(ratings.n_users)[:wanted]] = True
+    return _split(ratings, np.repeat(chosen, ratings.counts))
+
+
+def _split(ratings: Ratings, test: NDArray[np.bool_]) -> Split:
+    return Split(ratings.subset(~test), ratings.subset(test))

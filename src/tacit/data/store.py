@@ -1,0 +1,182 @@
+"""tacit's own file: Parquet with the columns user, item, rating and time, and the rest of the value in its metadata.
+
+Any tool can read the columns. A file is written beside its place and moved there when complete, so that a crash or an
+error leaves the old file or none, never half of one.
+"""
+
+import base64
+import io
+import json
+import math
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.data.assemble import Columns, assemble
+from tacit.data.catalogue import Catalogue
+from tacit.data.entities import Entities
+from tacit.data.ids import Codes, Ids, encode
+from tacit.data.provenance import Provenance
+from tacit.data.ratings import Ratings
+from tacit.data.readers import times
+from tacit.data.readers.generic import coded_text
+from tacit.data.readers.table import Kind, read_columns
+from tacit.data.scale import Scale
+from tacit.errors import InvalidData, InvalidParameter
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_FORMAT = 1
+_HEAD, _USERS, _ITEMS = b"tacit", b"tacit.users", b"tacit.items"
+
+
+def write(ratings: Ratings, path: str | Path) -> Path:
+    """Write one Parquet file, whole or not at all, readable by its owner only."""
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InvalidParameter(f"the folder {path.parent} does not exist.")
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            pq.write_table(_table(ratings), file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def is_stored(path: Path) -> bool:
+    """Whether `write` made this file."""
+    return _HEAD in _metadata(path)
+
+
+def read(path: str | Path) -> Ratings:
+    """What `write` wrote, checked again."""
+    path = Path(path)
+    parts = _unpacked(path)
+    if parts is None:
+        raise InvalidData(
+            f"{path} was not written by tacit (format {_FORMAT}); read_table() reads other Parquet files."
+        )
+    head, users, items = parts
+    wholes: Kind = "integer" if users["id"].dtype.is_integer() else "text"
+    item_kind: Kind = "integer" if items["id"].dtype.is_integer() else "text"
+    kinds: dict[str, Kind] = {"user": wholes, "item": item_kind, "rating": "number"} | (
+        {"time": "time"} if head["timed"] else {}
+    )
+    frame, source = read_columns(path, kinds)
+    genres = items.select(head["vocabulary"]).to_numpy() if head["vocabulary"] else None
+    titles = tuple(items["title"].to_list()) if "title" in items.columns else None
+    catalogue = Catalogue(_ids(items["id"]), titles, genres, tuple(head["vocabulary"]))
+    ratings = assemble(
+        Columns(
+            users=_codes(frame["user"], _ids(users["id"]), path),
+            items=_codes(frame["item"], catalogue.ids, path),
+            values=frame["rating"].to_numpy(),
+            times=times.to_array(frame["time"]) if head["timed"] else None,
+        ),
+        scale=_scale(*head["scale"]),
+        source=source,
+        name=head["name"],
+        catalogue=catalogue,
+        provenance=Provenance(**head["provenance"]),
+    )
+    if head["entities"] is None:
+        return ratings
+    return ratings.with_entities(Entities(head["entities"][0], tuple(head["entities"][1]), users["entity"].to_numpy()))
+
+
+def _table(ratings: Ratings) -> Any:
+    import polars as pl
+    import pyarrow as pa
+
+    catalogue, entities, scale = ratings.catalogue, ratings.entities, ratings.scale
+    head = {
+        "format": _FORMAT,
+        "name": ratings.name,
+        "scale": [scale.low, None if scale.high == math.inf else scale.high, scale.step],
+        "provenance": asdict(ratings.provenance),
+        "timed": ratings.times is not None,
+        "vocabulary": catalogue.vocabulary,
+        "entities": None if entities is None else [entities.kind, entities.names],
+    }
+    users = pl.DataFrame({"id": ratings.user_ids} | ({} if entities is None else {"entity": entities.codes}))
+    items = pl.DataFrame({"id": catalogue.ids} | ({} if catalogue.titles is None else {"title": catalogue.titles}))
+    if catalogue.genres is not None:
+        items = items.hstack(pl.DataFrame(catalogue.genres, schema=list(catalogue.vocabulary)))
+    columns = {
+        "user": _raw(ratings.user_ids, ratings.users),
+        "item": _raw(catalogue.ids, ratings.items),
+        "rating": ratings.values,
+    }
+    if ratings.times is not None:
+        columns["time"] = ratings.times  # MISSING_TIME is kept as it is: it sorts first in other tools too
+    metadata = {_HEAD: json.dumps(head).encode(), _USERS: _packed(users), _ITEMS: _packed(items)}
+    return pa.table(columns).replace_schema_metadata(metadata)
+
+
+def _raw(ids: Ids, codes: Codes) -> Any:
+    import pyarrow as pa
+
+    if ids.dtype.kind == "i":
+        return ids[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(ids.tolist(), type=pa.string()))
+
+
+def _packed(frame: "pl.DataFrame") -> bytes:
+    buffer = io.BytesIO()
+    frame.write_ipc(buffer, compression="zstd")
+    return base64.b64encode(buffer.getvalue())
+
+
+def _metadata(path: Path) -> dict[bytes, bytes]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return dict(pq.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        pass
+    raise InvalidData(f"{path} is not a Parquet file, or is cut off.")
+
+
+def _unpacked(path: Path) -> tuple[dict[str, Any], "pl.DataFrame", "pl.DataFrame"] | None:
+    import polars as pl
+
+    found = _metadata(path)
+    try:
+        head = json.loads(found[_HEAD])
+        if head["format"] != _FORMAT:
+            return None
+        users, items = (pl.read_ipc(io.BytesIO(base64.b64decode(found[key]))) for key in (_USERS, _ITEMS))
+    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
+        return None
+    return head, users, items
+
+
+def _ids(column: "pl.Series") -> Ids:
+    return column.to_numpy() if column.dtype.is_integer() else np.asarray(column.to_list(), dtype=str)
+
+
+def _codes(column: "pl.Series", known: Ids, path: Path) -> tuple[Ids, Codes]:
+    ids, codes = coded_text(column) if known.dtype.kind == "U" else encode(column.to_numpy())
+    places = np.searchsorted(known, ids)
+    if not np.all(places < known.size) or not np.array_equal(known[places], ids):
+        raise InvalidData(
+            f"{path}, column {column.name!r}: an id is not in the list of this file; it was changed by hand."
+        )
+    return known, places.astype(np.int32)[codes]
+
+
+def _scale(low: float, high: float | None, step: float | None) -> Scale:
+    return Scale(low, math.inf if high is None else high, step)

@@ -1,0 +1,204 @@
+"""The audit itself: claims hold and are tight or explained, twins are caught, wrong claims fail."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from tacit import mechanisms
+from tacit.audit import AuditReport, By, Finding, Measure, TwinFinding, check, domains, suite
+from tacit.audit.cases import features, sums
+from tacit.audit.twins.mislabelled import Mislabelled
+from tacit.errors import InvalidParameter, UnknownName
+from tacit.guarantees import Guarantee, Loss, Relation
+from tacit.mechanisms import (
+    ExponentialMechanism,
+    GaussianSum,
+    GumbelTopK,
+    LaplaceNoisyMax,
+    LaplaceSum,
+    PermuteAndFlip,
+    ProfileScores,
+    RandomisedResponse,
+    SparseVector,
+    VectorLaplace,
+    VoteTotals,
+)
+
+VOTES = VoteTotals()
+
+
+def understated(claim: Guarantee, factor: float = 0.99) -> Guarantee:
+    """The same promise with a number one percent smaller."""
+    loss = None if claim.loss is None else Loss(claim.loss.kind, claim.loss.value * factor)
+    return replace(claim, epsilon=claim.epsilon * factor, loss=loss)
+
+
+def test_every_mechanism_of_the_package_is_audited() -> None:
+    named = {
+        getattr(mechanisms, name).name for name in mechanisms.__all__ if hasattr(getattr(mechanisms, name), "name")
+    }
+    assert named == set(suite.NAMES) == {case.of for case in suite.all_cases()}
+
+
+def test_every_mechanism_is_looked_at_by_all_three_methods() -> None:
+    for name in suite.NAMES:
+        assert {case.by for case in suite.all_cases() if case.of == name} == set(By)
+
+
+def test_every_mechanism_has_a_broken_twin_that_enumeration_catches() -> None:
+    assert {twin.of for twin in suite.all_twins() if twin.by is By.EXACT} == set(suite.NAMES)
+
+
+def test_cases_are_labelled_with_the_method_they_use(exact_report: AuditReport) -> None:
+    assert {finding.by for finding in exact_report.mechanisms} == {By.EXACT}
+    assert {twin.finding.by for twin in exact_report.twins} == {By.EXACT}
+
+
+def test_every_claim_holds(exact_report: AuditReport) -> None:
+    assert [finding for finding in exact_report.mechanisms if not finding.holds] == []
+
+
+def test_every_claim_is_tight_or_its_slack_is_what_a_closed_form_says(exact_report: AuditReport) -> None:
+    assert [finding for finding in exact_report.mechanisms if not finding.explained] == []
+    not_judged = [finding for finding in exact_report.mechanisms if finding.tight is None]
+    assert {finding.measure for finding in not_judged} == {Measure.RHO}  # general rules; all other claims are judged
+    assert {f.name for f in not_judged} == {PermuteAndFlip.name, LaplaceNoisyMax.name, GumbelTopK.name}
+
+
+def test_these_claims_are_attained(exact_report: AuditReport) -> None:
+    tight = {(finding.name, finding.measure) for finding in exact_report.mechanisms if finding.tight}
+    assert tight == {
+        (RandomisedResponse.name, Measure.EPSILON),
+        (ExponentialMechanism.name, Measure.RANGE),
+        (PermuteAndFlip.name, Measure.EPSILON),
+        (VectorLaplace.name, Measure.PER_DISTANCE),
+        (LaplaceSum.name, Measure.EPSILON),
+        (GaussianSum.name, Measure.RHO),
+    }
+
+
+def test_every_broken_twin_is_caught(exact_report: AuditReport) -> None:
+    assert [twin.name for twin in exact_report.twins if not twin.caught] == []
+    assert exact_report.passed
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [
+        ("last-bit-never-flips", math.inf, math.inf),
+        ("full-rate-exponential", 4.375, 4.385),
+        ("full-rate-permute-and-flip", 4.675, 4.685),
+        ("full-rate-noisy-max", 4.545, 4.565),
+        ("one-shot-top-k", 4.67, 4.68),
+        ("permute-and-flip-priced-as-exponential", 3.5 * 0.005, 4.0 * 0.005),
+        ("redrawn-until-inside", 1.75 / 0.25, 2.0 / 0.25),
+        ("clipped-after-the-sum", 1.99, 2.01),
+        ("clipped-per-coordinate", 0.0730, 0.0731),
+        ("local-sensitivity-as-scale", math.inf, math.inf),
+    ],
+)
+def test_twins_lose_what_theory_says(exact_report: AuditReport, name: str, low: float, high: float) -> None:
+    loss = next(twin.finding.loss for twin in exact_report.twins if twin.name == name)
+    assert low <= loss <= high
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "inputs", "pairs", "measure"),
+    [
+        (RandomisedResponse(4, 1.0), range(4), None, Measure.EPSILON),
+        (PermuteAndFlip(VOTES, 1.0), domains.vote_tables(2, 2), "votes", Measure.EPSILON),
+        (
+            ExponentialMechanism(ProfileScores(0.0, 1.0, steps=1), 1.0),
+            domains.score_box(3, steps=1),
+            None,
+            Measure.RANGE,
+        ),
+    ],
+)
+def test_an_epsilon_understated_by_one_percent_fails(mechanism, inputs, pairs, measure) -> None:  # type: ignore[no-untyped-def]
+    pairs = domains.added_or_removed(inputs) if pairs == "votes" else None
+    assert check.exactly(mechanism, inputs, pairs, measure=measure).holds
+    wrong = Mislabelled("understated", mechanism, understated(mechanism.guarantee))
+    assert not check.exactly(wrong, inputs, pairs, measure=measure).holds
+
+
+def test_sums_and_features_understated_by_one_percent_fail() -> None:
+    class Wrong:
+        def __init__(self, real: object) -> None:
+            self.real, self.name, self.guarantee = real, "understated", understated(real.guarantee)  # type: ignore[attr-defined]
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.real, name)
+
+    tables, pairs = sums._neighbours(Relation.ADD_REMOVE)
+    laplace, gaussian = LaplaceSum(3, 2.0, 1.0), GaussianSum(3, 2.0, 1.0, 1e-6)
+    assert not sums.laplace_exactly(Wrong(laplace), tables[:20], pairs[:15], case="").holds  # type: ignore[arg-type]
+    assert not sums.gaussian_exactly(Wrong(gaussian), tables[:20], pairs[:15], case="").holds  # type: ignore[arg-type]
+    assert sums.laplace_exactly(laplace, tables[:20], pairs[:15], case="").tight
+    assert sums.gaussian_exactly(gaussian, tables[:20], pairs[:15], case="").tight
+    assert not features.on_the_grid(Wrong(VectorLaplace(1, 0.5, grid_bits=2)), 1, 2).holds  # type: ignore[arg-type]
+
+
+def test_a_mechanism_with_a_delta_is_judged_at_that_delta() -> None:
+    class Leaky:
+        name = "leaky"
+        guarantee = Guarantee(1.0, RandomisedResponse(2, 1.0).guarantee.protects, delta=0.01)
+
+        def pmf(self, value: int):  # type: ignore[no-untyped-def]
+            law = 0.99 * RandomisedResponse(2, 1.0).pmf(value)
+            return [*law, 0.01 * (value == 0), 0.01 * (value == 1)]
+
+    found = check.exactly(Leaky(), range(2))  # type: ignore[arg-type]
+    assert found.holds
+    assert found.tight
+
+
+def test_a_measure_that_was_not_claimed_is_refused() -> None:
+    with pytest.raises(InvalidParameter):
+        check.exactly(RandomisedResponse(2, 1.0), range(2), measure=Measure.RANGE)
+    with pytest.raises(InvalidParameter):
+        check.exactly(RandomisedResponse(2, 1.0), range(2), measure=Measure.PER_DISTANCE)
+
+
+def test_an_unknown_mechanism_is_named_with_those_that_are_known() -> None:
+    with pytest.raises(UnknownName, match="sparse-vector"):
+        suite.run(["gauss"])
+
+
+def test_a_run_can_be_limited_and_tells_its_progress() -> None:
+    told: list[tuple[int, int, str]] = []
+    report = suite.run(["top-k"], by=[By.EXACT], progress=lambda *step: told.append(step))
+    assert {finding.name for finding in report.mechanisms} == {"top-k"}
+    assert [done for done, _, _ in told] == list(range(told[-1][1] + 1))
+
+
+def test_the_report_is_json_of_the_agreed_shape(exact_report: AuditReport) -> None:
+    text = json.dumps(exact_report.to_json(), allow_nan=False)
+    found = json.loads(text)
+    assert set(found) >= {"mechanisms", "twins"}
+    for row in found["mechanisms"]:
+        assert set(row) >= {"name", "claim", "by", "loss", "holds"}
+        assert set(row["claim"]) == {"epsilon", "delta", "unit"}
+        assert row["loss"] <= row["claim"]["epsilon"] + 1e-9
+    for row in found["twins"]:
+        assert set(row) >= {"name", "of", "caught"}
+    assert "inf" in {row["loss"] for row in found["twins"]}
+
+
+def test_a_failed_claim_or_an_escaped_twin_fails_the_report(exact_report: AuditReport) -> None:
+    failed: Finding = replace(exact_report.mechanisms[0], holds=False)
+    assert not AuditReport((failed,), ()).passed
+    escaped = TwinFinding("twin", "real", "none", exact_report.mechanisms[0])
+    assert not escaped.caught
+    assert not AuditReport((), (escaped,)).passed
+
+
+def test_sparse_vector_attains_its_claim_with_many_queries() -> None:
+    from tacit.audit import closed_forms
+
+    mechanism = SparseVector(ProfileScores(0.0, 1.0, steps=1), 1, 1.0, 1)
+    few = [closed_forms.sparse_vector(n, 1, 1, mechanism.scales, [((0, 1), (1, 0))]) for n in (2, 4, 8, 100)]
+    assert few == sorted(few)
+    assert few[-1] == pytest.approx(1.0, abs=1e-9)

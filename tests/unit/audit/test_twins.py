@@ -1,0 +1,102 @@
+"""Twins are broken only where they say, and promise nothing."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tacit.audit import closed_forms, domains, exact
+from tacit.audit.twins import REASON
+from tacit.audit.twins.features import FloatNoise, RedrawnUntilInside, SeededNoise, last_bit
+from tacit.audit.twins.mislabelled import Mislabelled
+from tacit.audit.twins.responses import BitVectorResponse
+from tacit.audit.twins.sums import ClippedAfterSum, ClippedPerCoordinate, LocalSensitivity, PricedAsAdded
+from tacit.mechanisms import (
+    ExponentialMechanism,
+    GaussianSum,
+    LaplaceSum,
+    PermuteAndFlip,
+    ProfileScores,
+    VectorLaplace,
+)
+
+PROFILES = ProfileScores(0.0, 1.0, steps=2)
+
+
+def test_the_bit_vector_keeps_its_claim_exactly_once_all_bits_are_flipped() -> None:
+    mended, broken = BitVectorResponse(4, 1.0, flipped=4), BitVectorResponse(4, 1.0, flipped=3)
+    assert exact.worst_loss([mended.pmf(value) for value in range(16)]) == pytest.approx(1.0, abs=1e-9)
+    assert exact.worst_loss([broken.pmf(value) for value in range(16)]) == math.inf
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [
+        SeededNoise(VectorLaplace(2, 1.0)),
+        FloatNoise(VectorLaplace(2, 1.0)),
+        ClippedAfterSum(LaplaceSum(2, 1.0, 1.0)),
+        LocalSensitivity(LaplaceSum(1, 1.0, 1.0)),
+        ClippedPerCoordinate(GaussianSum(2, 1.0, 1.0, 1e-6)),
+        PricedAsAdded(GaussianSum(2, 1.0, 1.0, 1e-6)),
+    ],
+    ids=lambda twin: twin.name,
+)
+def test_what_a_twin_releases_promises_nothing(twin) -> None:  # type: ignore[no-untyped-def]
+    raw = [0.1, 0.2] if hasattr(twin.real, "scale") else [[0.1, 0.2]]
+    release = twin.release(raw)
+    assert release.guarantee.promises_nothing
+    assert release.guarantee.assumes == {REASON}
+    assert not twin.guarantee.promises_nothing  # while it claims what the real one claims
+
+
+def test_a_mislabelled_selection_promises_nothing_either() -> None:
+    real = ExponentialMechanism(PROFILES, 1.0)
+    release = Mislabelled("twin", real, real.guarantee).release_many([[0.0, 1.0]])
+    assert release.guarantee.promises_nothing
+
+
+def test_seeded_noise_always_releases_the_same() -> None:
+    twin = SeededNoise(VectorLaplace(3, 1.0))
+    first, second = (twin.release([0.1, 0.2, 0.3]).value.steps for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+def test_redrawing_loses_twice_the_claim_at_the_edge_of_a_fine_grid() -> None:
+    twin = RedrawnUntilInside(VectorLaplace(1, 0.1, grid_bits=12))
+    outputs = np.arange(0, 2**12 + 1)[:, None]
+    loss = exact.pair_losses(np.stack([twin.log_pmf(outputs, [0.0]), twin.log_pmf(outputs, [2.0**-12])]))
+    assert float(loss.max()) / 2.0**-12 == pytest.approx(2.0 / 0.1, rel=0.01)
+
+
+def test_the_last_bits_of_float_noise_tell_zero_from_one() -> None:
+    twin = FloatNoise(VectorLaplace(1, 1.0))
+    at_one = [last_bit(float(twin.release([1.0]).value[0])) for _ in range(500)]
+    at_zero = [last_bit(float(twin.release([0.0]).value[0])) for _ in range(500)]
+    assert 1 not in at_one
+    assert at_zero.count(1) > 50
+
+
+def test_two_scales_have_an_unbounded_ratio() -> None:
+    twin = LocalSensitivity(LaplaceSum(1, 1.0, 0.4))
+    alike = np.array([[1.0, 1.0], [-1.0, -1.0]] * 50 + [[1.0, 1.0]])
+    (here, narrow), (there, wide) = twin.law(alike), twin.law(np.vstack([alike, [[4.0, -4.0]]]))
+    assert here == pytest.approx(1.0)
+    assert there == pytest.approx(0.7265, abs=1e-4)
+
+    def loss(output: float) -> float:
+        densities = (math.log(1.0 / (2.0 * s)) - abs(output - c) / s for c, s in ((here, narrow), (there, wide)))
+        return abs(next(densities) - next(densities))
+
+    assert 0.4 < loss(2.0) < loss(10.0) / 5.0
+    assert loss(10.0) > 100.0
+
+
+def test_permute_and_flip_costs_nearly_four_times_what_the_exponential_mechanism_does_under_zcdp() -> None:
+    epsilon = 0.02
+    inputs = domains.score_box(2, steps=2)
+    flip = exact.zcdp([PermuteAndFlip(PROFILES, epsilon).pmf(raw) for raw in inputs])
+    assert flip / (epsilon**2 / 8.0) == pytest.approx(4.0, rel=0.05)
+    assert flip <= epsilon**2 / 2.0
+    exponential = exact.zcdp([ExponentialMechanism(PROFILES, epsilon).pmf(raw) for raw in inputs])
+    assert exponential / (epsilon**2 / 8.0) == pytest.approx(1.0, rel=1e-4)
+    assert exponential == pytest.approx(closed_forms.exponential_rho(2, epsilon / 2.0), rel=1e-9)
