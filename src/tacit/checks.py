@@ -1,46 +1,65 @@
 """Checks of public parameters, one wording for all: name, what was given, what is allowed.
 
-Only public parameters pass through here, so the offending value may be shown.
+Only public parameters pass through here, so the offending value may be shown. What passes comes back as a plain Python
+number: numpy's small integers wrap around, and a sensitivity that wraps around is a privacy fault.
 """
 
 import math
+from typing import Any
 
 from tacit.errors import InvalidParameter
 
 
 def positive(name: str, value: float) -> float:
     """``value`` as a float, if it is a finite number above 0."""
-    if not (_is_number(value) and 0.0 < value < math.inf):  # written so that NaN fails too
-        raise InvalidParameter(f"{name} must be a finite number above 0, not {value!r}.")
-    return float(value)
+    number = _number(value)
+    if not 0.0 < number < math.inf:  # written so that NaN fails too
+        raise InvalidParameter(f"{name} must be a finite number above 0, not {_shown(value)}.")
+    return number
 
 
 def finite(name: str, value: float) -> float:
     """``value`` as a float, if it is a finite number."""
-    if not (_is_number(value) and -math.inf < value < math.inf):
-        raise InvalidParameter(f"{name} must be a finite number, not {value!r}.")
-    return float(value)
+    number = _number(value)
+    if not -math.inf < number < math.inf:
+        raise InvalidParameter(f"{name} must be a finite number, not {_shown(value)}.")
+    return number
 
 
 def probability(name: str, value: float) -> float:
     """``value`` as a float, if it lies strictly between 0 and 1."""
-    if not (_is_number(value) and 0.0 < value < 1.0):
-        raise InvalidParameter(f"{name} must lie strictly between 0 and 1, not {value!r}.")
-    return float(value)
+    number = _number(value)
+    if not 0.0 < number < 1.0:
+        raise InvalidParameter(f"{name} must lie strictly between 0 and 1, not {_shown(value)}.")
+    return number
 
 
 def whole(name: str, value: int, *, least: int, most: int | None = None) -> int:
     """``value`` as an int, if it is a whole number from ``least`` to ``most``."""
-    allowed = f"at least {least}" if most is None else f"from {least} to {most}"
-    if (
-        isinstance(value, bool)
-        or not hasattr(value, "__index__")
-        or value < least
-        or (most is not None and value > most)
-    ):
-        raise InvalidParameter(f"{name} must be a whole number {allowed}, not {value!r}.")
-    return int(value)
+    number = None if isinstance(value, bool) or not hasattr(value, "__index__") else value.__index__()
+    if number is None or number < least or (most is not None and number > most):
+        allowed = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise InvalidParameter(f"{name} must be a whole number {allowed}, not {_shown(value)}.")
+    return number
 
 
-def _is_number(value: object) -> bool:
-    return hasattr(value, "__float__") and not isinstance(value, bool)
+def keep(frozen: object, **checked: object) -> None:
+    """Writes checked parameters back to a frozen value that is being built."""
+    for name, value in checked.items():
+        object.__setattr__(frozen, name, value)
+
+
+def _number(value: Any) -> float:
+    """``value`` as a float, NaN if it is none: every check above refuses NaN."""
+    if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__") or getattr(value, "ndim", 0) > 0:
+        return math.nan
+    try:
+        return float(value)
+    except (OverflowError, TypeError, ValueError):
+        return math.nan
+
+
+def _shown(value: object) -> str:
+    """The offending parameter, short enough for one line."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

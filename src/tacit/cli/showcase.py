@@ -110,9 +110,9 @@ def device_releases(ratings: "Ratings") -> Iterator[Shown]:
     truthful = float(response.truth)
     lie = (1.0 - truthful) / (len(names) - 1)
     seen = np.bincount(reports.value, minlength=len(names))
-    estimate = (seen - ratings.n_users * lie) / (truthful - lie)
+    estimate = np.asarray((seen - ratings.n_users * lie) / (truthful - lie), dtype=np.float64)
     yield _shown("Everybody's favourite genre, each user answering for herself", response, reports, _largest(estimate, names),
-                 _largest(np.bincount(favourites, minlength=len(names)).astype(float), names))  # fmt: skip
+                 _largest(np.bincount(favourites, minlength=len(names)).astype(np.float64), names))  # fmt: skip
 
 
 def _shown(question: str, mechanism: Any, release: Release[Any], released: str, truth: str) -> Shown:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import positive
+from tacit.checks import keep, positive
 from tacit.guarantees import Guarantee, Loss, LossKind, Release
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
@@ -27,7 +27,7 @@ class ExponentialMechanism:
     epsilon: float
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
+        keep(self, epsilon=positive("epsilon", self.epsilon))
 
     @cached_property
     def guarantee(self) -> Guarantee:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from tacit.checks import positive, probability, whole
+from tacit.checks import keep, positive, probability, whole
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, Guarantee, Loss, LossKind, Relation, Release
 from tacit.guarantees.zcdp import rho_for
 from tacit.mechanisms.drawn import released
@@ -30,10 +30,15 @@ class GaussianSum:
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        whole("dimension", self.dimension, least=1, most=1 << 22)
-        positive("bound", self.bound)
-        positive("epsilon", self.epsilon)
-        probability("delta", self.delta)
+        keep(
+            self,
+            dimension=whole("dimension", self.dimension, least=1, most=1 << 22),
+            bound=positive("bound", self.bound),
+            epsilon=positive("epsilon", self.epsilon),
+            delta=probability("delta", self.delta),
+            relation=Relation(self.relation),
+        )
+        discrete_gaussian.require_drawable(self.variance_in_steps)
 
     @cached_property
     def rho(self) -> float:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from tacit.errors import InvalidInput
+from tacit.mechanisms.arrays import real_table
 
 STEPS = 1 << 20  # grid steps within a row's bound
 
@@ -30,13 +31,10 @@ def bounded_row_sum(rows: ArrayLike | sparse.csr_array, dimension: int, bound: f
     Every row is rounded towards zero and cut by itself, in whole numbers: its image depends on that row alone, and its norm
     is at most 2^20 steps exactly. A cell that is not a number counts as 0, because refusing it would be an answer about it.
     """
-    table = sparse.csr_array(rows if sparse.issparse(rows) else _dense(rows))
+    table = real_table(rows, "rows")
     if table.shape[1] != dimension:
         raise InvalidInput(f"expected rows of {dimension} numbers.")
-    if not table.has_canonical_format:
-        table = table.copy()  # the caller's table stays as it is
-        table.sum_duplicates()
-    value = np.clip(np.nan_to_num(table.data.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0), -bound, bound)
+    value = np.clip(np.nan_to_num(table.data, nan=0.0, posinf=0.0, neginf=0.0), -bound, bound)
     steps = np.clip(np.trunc(value / bound * STEPS), -STEPS, STEPS).astype(np.int64)
     size = np.abs(steps)
     row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
@@ -46,16 +44,6 @@ def bounded_row_sum(rows: ArrayLike | sparse.csr_array, dimension: int, bound: f
     # |steps| * STEPS / norm rounded down: the norm of the result is at most STEPS, with no float in the way
     size[over] = size[over] * STEPS // norms[row][over]
     return whole_sums(np.sign(steps) * size, table.indices, dimension)
-
-
-def _dense(rows: ArrayLike) -> NDArray[np.float64]:
-    try:
-        table = np.asarray(rows, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput("rows must be a table of numbers.") from None
-    if table.ndim != 2:
-        raise InvalidInput("rows must be a table: one row for each user.")
-    return table
 
 
 def whole_sums(values: NDArray[np.int64], place: NDArray[np.int64], size: int) -> NDArray[np.int64]:

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from tacit.checks import finite, positive, whole
+from tacit.checks import finite, keep, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, Guarantee, Relation, Release, metric, pure
 from tacit.guarantees.rounding import up
+from tacit.mechanisms.arrays import real_array
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.grid import STEPS, GridVector, bounded_row_sum
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
@@ -38,13 +39,19 @@ class VectorLaplace:
     grid_bits: int = 20
 
     def __post_init__(self) -> None:
-        whole("dimension", self.dimension, least=1)
-        positive("scale", self.scale)
-        if not finite("low", self.low) < finite("high", self.high):
+        keep(
+            self,
+            dimension=whole("dimension", self.dimension, least=1, most=1 << 22),
+            scale=positive("scale", self.scale),
+            low=finite("low", self.low),
+            high=finite("high", self.high),
+            grid_bits=whole("grid_bits", self.grid_bits, least=0, most=30),
+        )
+        if not self.low < self.high:
             raise InvalidParameter(f"features need low < high, not [{self.low!r}, {self.high!r}].")
-        whole("grid_bits", self.grid_bits, least=0, most=30)
         if max(abs(self.low), abs(self.high)) * 2.0**self.grid_bits > 1 << 30:
             raise InvalidParameter("low and high must lie within 2^30 grid steps; choose fewer grid_bits.")
+        discrete_laplace.require_drawable(self.scale_in_steps)
 
     @property
     def step(self) -> Fraction:
@@ -74,10 +81,7 @@ class VectorLaplace:
         return released(GridVector(np.clip(noisy, -_SATURATION, _SATURATION), self.step), self.guarantee, noise)
 
     def _steps(self, features: ArrayLike) -> NDArray[np.int64]:
-        try:
-            values = np.asarray(features, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidInput("features must be an array of numbers.") from None
+        values = real_array(features, "features")
         if values.shape != (self.dimension,):
             raise InvalidInput(f"expected {self.dimension} features in one row.")
         if not np.isfinite(values).all():
@@ -97,9 +101,14 @@ class LaplaceSum:
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        whole("dimension", self.dimension, least=1, most=1 << 22)
-        positive("bound", self.bound)
-        positive("epsilon", self.epsilon)
+        keep(
+            self,
+            dimension=whole("dimension", self.dimension, least=1, most=1 << 22),
+            bound=positive("bound", self.bound),
+            epsilon=positive("epsilon", self.epsilon),
+            relation=Relation(self.relation),
+        )
+        discrete_laplace.require_drawable(self.scale_in_steps)
 
     @cached_property
     def guarantee(self) -> Guarantee:

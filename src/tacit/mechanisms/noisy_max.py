@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import positive
+from tacit.checks import keep, positive
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, Release, pure
 from tacit.mechanisms.drawn import released
@@ -31,7 +31,8 @@ class LaplaceNoisyMax:
     epsilon: float
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
+        keep(self, epsilon=positive("epsilon", self.epsilon))
+        discrete_laplace.require_drawable(self.scale)
 
     @cached_property
     def guarantee(self) -> Guarantee:

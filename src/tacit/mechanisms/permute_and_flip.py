@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import positive
+from tacit.checks import keep, positive
 from tacit.guarantees import Guarantee, Release, pure
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.exponential import selection_rate
@@ -32,7 +32,7 @@ class PermuteAndFlip:
     epsilon: float
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
+        keep(self, epsilon=positive("epsilon", self.epsilon))
 
     @cached_property
     def guarantee(self) -> Guarantee:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import positive, whole
+from tacit.checks import keep, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_PROFILE, Guarantee, Neighbours, Release, pure
 from tacit.guarantees.rounding import exp_bounds
@@ -33,8 +33,8 @@ class RandomisedResponse:
     protects: Neighbours = ONE_PROFILE
 
     def __post_init__(self) -> None:
-        whole("k", self.k, least=2, most=1 << 20)
-        if positive("epsilon", self.epsilon) > _LARGEST_EPSILON:
+        keep(self, k=whole("k", self.k, least=2, most=1 << 20), epsilon=positive("epsilon", self.epsilon))
+        if self.epsilon > _LARGEST_EPSILON:
             raise InvalidParameter(
                 f"epsilon of randomised response must be at most {_LARGEST_EPSILON:g}, not {self.epsilon!r}."
             )
@@ -45,8 +45,11 @@ class RandomisedResponse:
 
     @cached_property
     def true_weight(self) -> int:
-        """E = floor(2^32 e^epsilon), every other value weighs 2^32: rounded down, the ratio stays below e^epsilon."""
-        return exp_bounds(Fraction(self.epsilon), _BASE_BITS)[0]
+        """E = floor(2^32 e^epsilon), every other value weighs 2^32: rounded down, the ratio stays below e^epsilon.
+
+        Never below 2^32: the truth would then be the rarer report, and for a tiny epsilon that ratio is too large as well.
+        """
+        return max(exp_bounds(Fraction(self.epsilon), _BASE_BITS)[0], 1 << _BASE_BITS)
 
     @cached_property
     def truth(self) -> Fraction:
@@ -86,7 +89,12 @@ class RandomisedResponse:
         return int(raw)
 
     def _values(self, raw: ArrayLike) -> NDArray[np.int64]:
-        values = np.asarray(raw)
+        try:
+            values = np.asarray(raw)
+        except ValueError:
+            raise InvalidInput("values must be whole numbers, one for each user.") from None
+        if values.shape == (0,):
+            return np.zeros(0, dtype=np.int64)
         if values.ndim != 1 or values.dtype.kind not in "iu":
             raise InvalidInput("values must be whole numbers, one for each user.")
         if values.size and not (values.min() >= 0 and values.max() < self.k):

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from tacit.checks import finite, positive, whole
+from tacit.checks import finite, keep, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_PROFILE, ONE_USER, ONE_USER_REPLACED, Neighbours, Relation
+from tacit.mechanisms.arrays import real_array, real_table
 from tacit.mechanisms.grid import whole_sums
 
 _MOST_STEPS = 1 << 24  # 2^24 steps of 2^24 users still fit an int64
@@ -56,11 +57,14 @@ class ProfileScores:
     steps: int = 1 << 20
 
     def __post_init__(self) -> None:
-        finite("low", self.low)
-        finite("high", self.high)
+        keep(
+            self,
+            low=finite("low", self.low),
+            high=finite("high", self.high),
+            steps=whole("steps", self.steps, least=1, most=_MOST_STEPS),
+        )
         if not self.low < self.high or not math.isfinite(self.high - self.low):
             raise InvalidParameter(f"scores need low < high and a finite range, not [{self.low!r}, {self.high!r}].")
-        whole("steps", self.steps, least=1, most=_MOST_STEPS)
 
     @property
     def protects(self) -> Neighbours:
@@ -80,9 +84,9 @@ class ProfileScores:
             raise InvalidInput("every score must be a finite number; replace missing scores before selecting.")
         scaled = np.minimum(np.maximum(scores, self.low), self.high)
         scaled -= self.low  # anchored at the lower edge
-        scaled *= self.steps / (self.high - self.low)
-        # rounded down to 0 .. steps: at most 2^24 steps, so that three roundings of a float cannot reach steps + 1
-        return scaled.astype(np.int64)
+        scaled /= self.high - self.low  # at most 1: rounding keeps the order of x - low and high - low
+        scaled *= self.steps
+        return scaled.astype(np.int64)  # rounded down to 0 .. steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +102,12 @@ class VoteTotals:
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        positive("most", self.most)
-        whole("steps", self.steps, least=1, most=_MOST_STEPS)
+        keep(
+            self,
+            most=positive("most", self.most),
+            steps=whole("steps", self.steps, least=1, most=_MOST_STEPS),
+            relation=Relation(self.relation),
+        )
 
     @property
     def protects(self) -> Neighbours:
@@ -114,14 +122,11 @@ class VoteTotals:
         return self.relation is Relation.ADD_REMOVE
 
     def integers(self, raw: Scores) -> NDArray[np.int64]:
-        votes = sparse.csr_array(raw if sparse.issparse(raw) else _table(raw))
+        votes = real_table(raw, "votes")
         if votes.shape[1] == 0:
             raise InvalidInput(_EMPTY)
-        if not votes.has_canonical_format:
-            votes = votes.copy()  # the caller's table stays as it is
-            votes.sum_duplicates()
         # a vote that is not a number counts as none: refusing the table would tell that one user's row is odd
-        share = np.clip(np.nan_to_num(votes.data.astype(np.float64), nan=0.0), 0.0, self.most) / self.most
+        share = np.clip(np.nan_to_num(votes.data, nan=0.0), 0.0, self.most) / self.most
         return whole_sums(np.floor(share * self.steps).astype(np.int64), votes.indices, votes.shape[1])
 
 
@@ -144,22 +149,12 @@ def many_decisions(source: ScoreSource, raw: ArrayLike) -> Iterator[NDArray[np.i
             "many decisions take decisions x candidates; one decision, or a table of votes, goes to release."
         )
     rows = max(1, _BLOCK // scores.shape[1])
-    for start in range(0, max(1, scores.shape[0]), rows):
+    for start in range(0, max(1, len(scores)), rows):
         yield source.integers(scores[start : start + rows])
 
 
-def _table(raw: ArrayLike) -> NDArray[np.float64]:
-    votes = _candidates(raw)
-    if votes.ndim != 2:
-        raise InvalidInput("votes must be users x candidates, one row for each user.")
-    return votes
-
-
 def _candidates(raw: ArrayLike) -> NDArray[np.float64]:
-    try:
-        values = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput("scores must be an array of numbers.") from None
+    values = real_array(raw, "scores")
     if values.ndim not in (1, 2):
         raise InvalidInput("scores must have one axis (candidates) or two (decisions or users, then candidates).")
     if values.shape[-1] == 0:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import finite, positive, whole
+from tacit.checks import keep, positive, whole
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, Release, pure
 from tacit.mechanisms.drawn import released
@@ -36,9 +36,14 @@ class SparseVector:
     hits: int = 1
 
     def __post_init__(self) -> None:
-        whole("threshold", self.threshold, least=-(1 << 53), most=1 << 53)
-        whole("hits", self.hits, least=1)
-        positive("epsilon", finite("epsilon", self.epsilon))
+        keep(
+            self,
+            threshold=whole("threshold", self.threshold, least=-(1 << 53), most=1 << 53),
+            epsilon=positive("epsilon", self.epsilon),
+            hits=whole("hits", self.hits, least=1, most=1 << 30),
+        )
+        for scale in self.scales:
+            discrete_laplace.require_drawable(scale)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -49,7 +54,7 @@ class SparseVector:
         """What the threshold and the answers spend: 1 to (2 hits)^(2/3), the split of least error; monotone: hits^(2/3)."""
         whole_epsilon = Fraction(self.epsilon)
         weight = (self.hits * (1 if self.scores.monotone else 2)) ** (2.0 / 3.0)
-        for_threshold = Fraction(self.epsilon / (1.0 + weight))
+        for_threshold = whole_epsilon / Fraction(1.0 + weight)
         return for_threshold, whole_epsilon - for_threshold
 
     @cached_property

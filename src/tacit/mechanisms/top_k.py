@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import positive, whole
+from tacit.checks import keep, positive, whole
 from tacit.errors import InvalidInput
 from tacit.guarantees import Guarantee, Loss, LossKind, Release
 from tacit.guarantees.rounding import up
@@ -33,8 +33,7 @@ class GumbelTopK:
     epsilon: float
 
     def __post_init__(self) -> None:
-        whole("k", self.k, least=1)
-        positive("epsilon", self.epsilon)
+        keep(self, k=whole("k", self.k, least=1), epsilon=positive("epsilon", self.epsilon))
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -80,7 +79,7 @@ class GumbelTopK:
         left = np.ones(integers.shape, dtype=np.bool_)
         chosen = np.empty((integers.shape[0], self.k), dtype=np.int64)
         for pick in range(self.k):
-            best = np.where(left, integers, integers.min()).max(axis=1, keepdims=True)
+            best = np.where(left, integers, -1).max(axis=1, keepdims=True)  # scores are at least 0
             behind = best - integers  # only candidates that are left count
             exponents = np.where(left, behind * float(self.rate), np.inf)
             chosen[:, pick] = choose(exponents, lambda row, b=behind, keep=left: self._exact(b[row], keep[row]), noise)  # type: ignore[misc]

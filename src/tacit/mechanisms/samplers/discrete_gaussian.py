@@ -18,9 +18,8 @@ from tacit.mechanisms.samplers.coins import exponential_coins
 
 def sample(variance: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
     """``count`` independent draws of the discrete Gaussian law; ``variance`` is its sigma^2, in steps of the grid squared."""
-    if variance <= 0:
-        raise InvalidParameter("the variance of discrete Gaussian noise must be above 0.")
-    scale = math.isqrt(math.floor(variance)) + 1
+    require_drawable(variance)
+    scale = _proposal_scale(variance)
     centre = variance / scale
     result = np.empty(count, dtype=np.int64)
     filled = 0
@@ -36,6 +35,17 @@ def sample(variance: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
         result[filled : filled + kept.size] = kept
         filled += kept.size
     return result
+
+
+def require_drawable(variance: Fraction) -> None:
+    """Refuses a variance that cannot be drawn, so that a mechanism fails when it is built and not when it is used."""
+    if variance <= 0:
+        raise InvalidParameter("the variance of discrete Gaussian noise must be above 0.")
+    discrete_laplace.require_drawable(Fraction(_proposal_scale(variance)))
+
+
+def _proposal_scale(variance: Fraction) -> int:
+    return math.isqrt(math.floor(variance)) + 1
 
 
 def pmf(n: NDArray[np.int64] | int, variance: Fraction) -> NDArray[np.float64]:

@@ -95,15 +95,25 @@ def _geometric(digits: _Digits, count: int, noise: Noise) -> NDArray[np.int64]:
     return value
 
 
-@lru_cache(maxsize=1024)
-def _digits(scale: Fraction) -> _Digits:
+def require_drawable(scale: Fraction) -> None:
+    """Refuses a scale that cannot be drawn, so that a mechanism fails when it is built and not when it is used."""
     if scale <= 0:
         raise InvalidParameter("the scale of discrete Laplace noise must be above 0.")
-    count = max(0, math.ceil(math.log2(11.5 * scale)))  # e^-(2^count/scale) <= e^-11.5 < 2^-16
-    if count > _MOST_DIGITS:
+    if _digit_count(scale) > _MOST_DIGITS:
         raise InvalidParameter(
-            f"the noise scale is {float(scale):.3g} grid steps; choose a coarser grid (at most 2^51 steps)."
+            "the noise is more than 2^51 grid steps wide; take a larger epsilon (or scale) or a coarser grid."
         )
+
+
+def _digit_count(scale: Fraction) -> int:
+    """The smallest count >= 0 with 2^count >= 11.5 scale: then e^-(2^count/scale) <= e^-11.5 < 2^-16."""
+    return max(0, math.ceil(scale * 23 / 2) - 1).bit_length()
+
+
+@lru_cache(maxsize=1024)
+def _digits(scale: Fraction) -> _Digits:
+    require_drawable(scale)
+    count = _digit_count(scale)
     bounds = [_remember(logistic_bounds((1 << i) / scale)) for i in range(count)]
     bounds.append(_remember(exponential_bounds((1 << count) / scale)))
     return _Digits(tuple(bounds), np.array([[_floor16(bound)] for bound in bounds], dtype=np.uint16))

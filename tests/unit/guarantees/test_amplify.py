@@ -1,0 +1,96 @@
+import math
+
+import pytest
+
+from tacit.errors import InvalidGuarantee, InvalidParameter
+from tacit.guarantees import (
+    ALL_CONDITIONS,
+    ONE_PROFILE,
+    ONE_USER,
+    ONE_USER_REPLACED,
+    ShuffleCondition,
+    amplify,
+    approximate,
+    nothing,
+    pure,
+    repeat,
+    shuffle,
+)
+
+LOCAL = pure(1.0, ONE_PROFILE, assumes=frozenset({"exact sampler"}))
+ALL = {"n": 10**4, "delta": 1e-6, "conditions": ALL_CONDITIONS}
+
+
+def test_with_all_conditions_the_guarantee_is_central():
+    central = amplify(LOCAL, **ALL)
+    assert central.epsilon == shuffle(1.0, 10**4, 1e-6)
+    assert central.delta == 1e-6
+    assert central.protects == ONE_USER_REPLACED
+    assert central.proof == "shuffle-amplification"
+    assert {condition.value for condition in ShuffleCondition} < central.assumes
+    assert "the shuffler does not collude with the reader" in central.assumes
+    assert "exact sampler" in central.assumes
+
+
+def test_randomised_response_takes_the_blanket():
+    assert amplify(LOCAL, **ALL, k=15).epsilon == shuffle(1.0, 10**4, 1e-6, "blanket", 15)
+
+
+@pytest.mark.parametrize("missing", list(ShuffleCondition))
+def test_without_one_condition_the_local_guarantee_stands(missing):
+    same = amplify(LOCAL, **{**ALL, "conditions": ALL_CONDITIONS - {missing}})
+    assert (same.epsilon, same.delta, same.protects, same.loss) == (1.0, 0.0, ONE_PROFILE, LOCAL.loss)
+    assert any(missing.name in note for note in same.assumes)
+
+
+def test_small_batches_are_not_amplified():
+    same = amplify(LOCAL, **{**ALL, "n": 999})
+    assert same.epsilon == 1.0
+    assert any("fewer than 1000" in note for note in same.assumes)
+    assert amplify(LOCAL, **{**ALL, "n": 999}, least=500).epsilon < 1.0
+
+
+def test_only_honest_reports_hide():
+    assert amplify(LOCAL, **ALL, honest_share=0.5).epsilon == shuffle(1.0, 5000, 1e-6)
+    assert amplify(LOCAL, **ALL, honest_share=0.05).epsilon == 1.0
+
+
+def test_where_nothing_is_gained_purity_is_kept():
+    strong = pure(9.0, ONE_PROFILE)
+    same = amplify(strong, **{**ALL, "n": 1000}, method="closed")
+    assert (same.epsilon, same.delta) == (9.0, 0.0)
+
+
+def test_several_reports_are_composed_before_they_are_shuffled():
+    assert amplify(repeat(LOCAL, 2), **ALL).epsilon == shuffle(2.0, 10**4, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [pure(1.0, ONE_USER), approximate(1.0, 1e-9, ONE_PROFILE), nothing(ONE_PROFILE, "raw"), pure(0.0, ONE_PROFILE)],
+)
+def test_only_pure_local_guarantees_are_amplified(other):
+    with pytest.raises(InvalidGuarantee, match="only a local guarantee"):
+        amplify(other, **ALL)
+
+
+def test_the_unproven_bound_makes_no_guarantee():
+    with pytest.raises(InvalidParameter, match="informative only"):
+        amplify(LOCAL, **ALL, method="two-point-2023")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n": 0},
+        {"delta": 0.0},
+        {"delta": math.nan},
+        {"honest_share": 0.0},
+        {"honest_share": 1.1},
+        {"k": 1},
+        {"least": 0},
+    ],
+)
+def test_parameters_are_checked(change):
+    with pytest.raises(InvalidParameter, match="invalid-parameter"):
+        amplify(LOCAL, **{**ALL, **change})

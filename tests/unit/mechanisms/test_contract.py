@@ -1,0 +1,74 @@
+"""Every mechanism keeps the contract: claim, tightness, twin, errors, guarantee. By exact enumeration; nothing is drawn twice."""
+
+import math
+from typing import Any
+
+import pytest
+from tests.contracts.mechanism import MechanismContract
+from tests.unit.mechanisms import cases
+
+from tacit.errors import TacitError
+
+
+class TestRandomisedResponse(cases.RandomisedResponseCase, MechanismContract):
+    pass
+
+
+class TestExponential(cases.ExponentialCase, MechanismContract):
+    pass
+
+
+class TestExponentialOnVotes(cases.ExponentialVotesCase, MechanismContract):
+    pass
+
+
+class TestExponentialOnReplacedVotes(cases.ExponentialReplacedVotesCase, MechanismContract):
+    pass
+
+
+class TestPermuteAndFlip(cases.PermuteAndFlipCase, MechanismContract):
+    pass
+
+
+class TestPermuteAndFlipOnVotes(cases.PermuteAndFlipVotesCase, MechanismContract):
+    pass
+
+
+class TestNoisyMax(cases.NoisyMaxCase, MechanismContract):
+    pass
+
+
+class TestNoisyMaxOnVotes(cases.NoisyMaxVotesCase, MechanismContract):
+    pass
+
+
+class TestTopK(cases.TopKCase, MechanismContract):
+    pass
+
+
+class TestSparseVector(cases.SparseVectorCase, MechanismContract):
+    pass
+
+
+class TestSparseVectorOnVotes(cases.SparseVectorVotesCase, MechanismContract):
+    pass
+
+
+class TestLaplaceSum(cases.LaplaceSumCase, MechanismContract):
+    pass
+
+
+class TestLaplaceSumReplaced(cases.LaplaceSumReplacedCase, MechanismContract):
+    pass
+
+
+class TestGaussianSum(cases.GaussianSumCase, MechanismContract):
+    pass
+
+
+class TestVectorLaplace(cases.VectorLaplaceCase, MechanismContract):
+    @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, None, "1", True, 1j])
+    def test_epsilon_outside_its_range_is_refused(self, epsilon: Any) -> None:
+        with pytest.raises(TacitError, match=r"scale must be a finite number") as caught:
+            self.make(epsilon)
+        assert caught.value.code == "invalid-parameter"
