@@ -5,9 +5,12 @@ number: numpy's small integers wrap around, and a sensitivity that wraps around 
 """
 
 import math
-from typing import Any
+from enum import Enum
+from typing import Any, TypeVar
 
 from tacit.errors import InvalidParameter
+
+E = TypeVar("E", bound=Enum)
 
 
 def positive(name: str, value: float) -> float:
@@ -41,6 +44,15 @@ def whole(name: str, value: int, *, least: int, most: int | None = None) -> int:
         allowed = f"at least {least}" if most is None else f"from {least} to {most}"
         raise InvalidParameter(f"{name} must be a whole number {allowed}, not {_shown(value)}.")
     return number
+
+
+def member(name: str, kind: type[E], value: object) -> E:
+    """``value`` as one of ``kind``."""
+    try:
+        return kind(value)
+    except ValueError:
+        allowed = ", ".join(repr(one.value) for one in kind)
+        raise InvalidParameter(f"{name} must be one of {allowed}, not {_shown(value)}.") from None
 
 
 def keep(frozen: object, **checked: object) -> None:

@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
-from tests.unit.mechanisms.scripted import ScriptedNoise, further, native
 
 from tacit.guarantees import Guarantee, Relation
 from tacit.mechanisms import (
@@ -31,6 +30,7 @@ from tacit.mechanisms import (
 from tacit.mechanisms.grid import STEPS, bounded_row_sum
 from tacit.mechanisms.samplers.choice import choose, choose_one
 from tacit.mechanisms.samplers.coins import exponential_coins, few_exponential_coins
+from tests.unit.mechanisms.scripted import ScriptedNoise, further, native
 
 MP = mpmath.MPContext()
 MP.prec = 2000

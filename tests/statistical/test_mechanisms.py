@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.contracts.mechanism import ALARM, SamplerContract, chi_square
-from tests.unit.mechanisms import cases
 
 from tacit.mechanisms import (
     ExponentialMechanism,
@@ -17,6 +15,8 @@ from tacit.mechanisms import (
     RandomisedResponse,
     VoteTotals,
 )
+from tests.contracts.mechanism import ALARM, SamplerContract, chi_square
+from tests.unit.mechanisms import cases
 
 pytestmark = pytest.mark.statistical
 

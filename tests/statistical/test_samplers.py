@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 import pytest
-from tests.contracts.mechanism import ALARM, chi_square, two_sample
-from tests.unit.mechanisms import reference
 
 from tacit.mechanisms.samplers import discrete_gaussian, discrete_laplace
 from tacit.mechanisms.samplers.choice import choose, choose_one
 from tacit.mechanisms.samplers.coins import bernoulli, exponential_coins, few_exponential_coins, geometric
 from tacit.mechanisms.samplers.decide import exponential_bounds, logistic_bounds
 from tacit.mechanisms.samplers.uniform import below, below_each
+from tests.contracts.mechanism import ALARM, chi_square, two_sample
+from tests.unit.mechanisms import reference
 
 pytestmark = pytest.mark.statistical
 DRAWS = 200_000

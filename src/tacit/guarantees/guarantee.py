@@ -41,6 +41,9 @@ class Guarantee:
 
     Where ``per_distance`` is set the guarantee is metric: epsilon is *per unit of distance*, and the bound is
     e^(epsilon * (distance(x, x') + rounding)). ``epsilon`` is infinite where nothing is promised; ``assumes`` then says why.
+
+    ``loss`` is a further fact, for tight composition. A zCDP or Gaussian loss holds outright, and delta is merely where it was
+    converted to epsilon; a pure loss or a range beside a delta above 0 holds except with that probability.
     """
 
     epsilon: float

@@ -56,7 +56,7 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     # mpmath keeps its last bits right in practice but does not prove it: 64 spare bits, of which 32 are given away here.
     value = mpf_exp(from_rational(exponent.numerator, exponent.denominator, precision, "n"), precision, "n")
     fixed = int(to_fixed(value, bits + 32))
-    slack = 1 + (fixed >> (bits + 16))
+    slack = 2 + (fixed >> (bits + 16))
     return max(0, (fixed - slack) >> 32), -((-(fixed + slack)) >> 32)
 
 

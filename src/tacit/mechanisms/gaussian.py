@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from tacit.checks import keep, positive, probability, whole
+from tacit.checks import keep, member, positive, probability, whole
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, Guarantee, Loss, LossKind, Relation, Release
 from tacit.guarantees.zcdp import rho_for
 from tacit.mechanisms.drawn import released
@@ -36,7 +36,7 @@ class GaussianSum:
             bound=positive("bound", self.bound),
             epsilon=positive("epsilon", self.epsilon),
             delta=probability("delta", self.delta),
-            relation=Relation(self.relation),
+            relation=member("relation", Relation, self.relation),
         )
         discrete_gaussian.require_drawable(self.variance_in_steps)
 

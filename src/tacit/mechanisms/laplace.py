@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from tacit.checks import finite, keep, positive, whole
+from tacit.checks import finite, keep, member, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, Guarantee, Relation, Release, metric, pure
 from tacit.guarantees.rounding import up
@@ -106,7 +106,7 @@ class LaplaceSum:
             dimension=whole("dimension", self.dimension, least=1, most=1 << 22),
             bound=positive("bound", self.bound),
             epsilon=positive("epsilon", self.epsilon),
-            relation=Relation(self.relation),
+            relation=member("relation", Relation, self.relation),
         )
         discrete_laplace.require_drawable(self.scale_in_steps)
 

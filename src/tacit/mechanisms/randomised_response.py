@@ -20,7 +20,7 @@ from tacit.mechanisms.samplers.coins import bernoulli
 from tacit.mechanisms.samplers.uniform import below, below_each
 
 _BASE_BITS = 32
-_LARGEST_EPSILON = 40.0  # beyond it the truth is told but once in 10^17; say so openly instead
+_LARGEST_EPSILON = 40.0  # beyond it a lie is told but once in 10^17: say openly that nothing is promised
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class RandomisedResponse:
 
     @cached_property
     def true_weight(self) -> int:
-        """E = floor(2^32 e^epsilon), every other value weighs 2^32: rounded down, the ratio stays below e^epsilon.
+        """E = 2^32 e^epsilon rounded down, every other value weighs 2^32: rounded down, the ratio stays below e^epsilon.
 
         Never below 2^32: the truth would then be the rarer report, and for a tiny epsilon that ratio is too large as well.
         """

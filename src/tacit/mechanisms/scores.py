@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from tacit.checks import finite, keep, positive, whole
+from tacit.checks import finite, keep, member, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_PROFILE, ONE_USER, ONE_USER_REPLACED, Neighbours, Relation
 from tacit.mechanisms.arrays import real_array, real_table
@@ -106,7 +106,7 @@ class VoteTotals:
             self,
             most=positive("most", self.most),
             steps=whole("steps", self.steps, least=1, most=_MOST_STEPS),
-            relation=Relation(self.relation),
+            relation=member("relation", Relation, self.relation),
         )
 
     @property

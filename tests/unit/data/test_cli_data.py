@@ -1,12 +1,12 @@
 import json
 
 import pytest
-from tests.unit.data.layouts import CSV_RATINGS, rows, write_open_bandit, write_pair
 from typer.testing import CliRunner
 
 from tacit.cli.data import app
 from tacit.data import load
 from tacit.errors import RatingOutsideScale, TacitError
+from tests.unit.data.layouts import CSV_RATINGS, rows, write_open_bandit, write_pair
 
 COLUMNS = ["--user", "userId", "--item", "movieId", "--rating", "rating", "--scale", "0.5", "5"]
 

@@ -3,10 +3,10 @@ import gzip
 import numpy as np
 import polars as pl
 import pytest
-from tests.unit.data.layouts import CSV_RATINGS, rows, write_1m, write_100k, write_latest
 
 from tacit.data import GENRES, HALF_STARS, MISSING_TIME, STARS, read_movielens
 from tacit.errors import DuplicateRatings, InvalidData, InvalidParameter, MissingColumn, RatingOutsideScale
+from tests.unit.data.layouts import CSV_RATINGS, rows, write_1m, write_100k, write_latest
 
 
 def test_the_latest_layout_is_read(tmp_path):

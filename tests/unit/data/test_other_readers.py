@@ -2,10 +2,10 @@ import gzip
 
 import polars as pl
 import pytest
-from tests.unit.data.layouts import rows, write_eicu, write_open_bandit, write_pair
 
 from tacit.data import COUNTS, read_amazon, read_eicu, read_open_bandit, read_pair
 from tacit.errors import DuplicateRatings, InvalidData, InvalidParameter, MissingColumn
+from tests.unit.data.layouts import rows, write_eicu, write_open_bandit, write_pair
 
 
 def test_a_pair_of_domains_is_read_and_the_last_of_two_opinions_counts(tmp_path):

@@ -2,10 +2,10 @@ import pickle
 
 import numpy as np
 import pytest
-from tests.unit.data.layouts import rows
 
 from tacit.data import STARS, Catalogue, Entities, ItemId, Ratings, TwoDomains, UserId, from_arrays, mix
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
+from tests.unit.data.layouts import rows
 
 SECRET = "mallory@example.org"
 

@@ -4,6 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import tacit.data
+from tacit.data import Impressions, Ratings, TwoDomains, available, from_arrays, load, load_ratings, write
+from tacit.data.scale import STARS
+from tacit.errors import InvalidData, InvalidParameter, MissingExtra, UnknownName
 from tests.unit.data.layouts import (
     rows,
     same,
@@ -14,11 +19,6 @@ from tests.unit.data.layouts import (
     write_open_bandit,
     write_pair,
 )
-
-import tacit.data
-from tacit.data import Impressions, Ratings, TwoDomains, available, from_arrays, load, load_ratings, write
-from tacit.data.scale import STARS
-from tacit.errors import InvalidData, InvalidParameter, MissingExtra, UnknownName
 
 
 @pytest.fixture

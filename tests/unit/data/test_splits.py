@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from tests.unit.data.layouts import rows
 
 from tacit.data import (
     MISSING_TIME,
@@ -14,6 +13,7 @@ from tacit.data import (
     synthetic,
 )
 from tacit.errors import InvalidData, InvalidParameter
+from tests.unit.data.layouts import rows
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,10 @@ import os
 import numpy as np
 import polars as pl
 import pytest
-from tests.unit.data.layouts import same, write_1m
 
 from tacit.data import COUNTS, STARS, Entities, from_arrays, read, read_movielens, synthetic, synthetic_counts, write
 from tacit.errors import InvalidData, InvalidParameter
+from tests.unit.data.layouts import same, write_1m
 
 
 def test_what_is_written_is_read_back_whole(tmp_path):

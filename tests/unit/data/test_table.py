@@ -3,10 +3,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tests.unit.data.layouts import rows
 
 from tacit.data import MISSING_TIME, STARS, Ratings, Scale, read_table
 from tacit.errors import DuplicateRatings, InvalidData, InvalidParameter, MissingColumn, RatingOutsideScale, TacitError
+from tests.unit.data.layouts import rows
 
 HEADER = "who,what,stars,when\n"
 GOOD = HEADER + "ann,x,4,100\nann,y,2,110\nbob,x,1,90\n"

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from tests.unit.data.layouts import rows
 
 from tacit.data import STARS, Scale, holdout, leave_out_per_user, synthetic, synthetic_counts
 from tacit.errors import InvalidParameter
+from tests.unit.data.layouts import rows
 
 
 def rng(seed: int = 11) -> np.random.Generator:

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from tests.contracts.mechanism import SECRET, MechanismCase, log_ratio
-from tests.unit.mechanisms import reference
 
 from tacit.guarantees import Relation
 from tacit.mechanisms import (
@@ -27,6 +25,8 @@ from tacit.mechanisms import (
     VectorLaplace,
     VoteTotals,
 )
+from tests.contracts.mechanism import SECRET, MechanismCase, log_ratio
+from tests.unit.mechanisms import reference
 
 BAD_SCORES: tuple[Any, ...] = (
     [],

@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 import pytest
-from tests.contracts.mechanism import MechanismContract
-from tests.unit.mechanisms import cases
 
 from tacit.errors import TacitError
+from tests.contracts.mechanism import MechanismContract
+from tests.unit.mechanisms import cases
 
 
 class TestRandomisedResponse(cases.RandomisedResponseCase, MechanismContract):

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.contracts.mechanism import HEADINGS, PROOFS
 
 import tacit.mechanisms
+from tests.contracts.mechanism import HEADINGS, PROOFS
 
 PAGES = sorted(
     PROOFS / f"{name}.md"

@@ -5,11 +5,11 @@ import os
 
 import numpy as np
 import pytest
-from tests.unit.mechanisms.scripted import ScriptedNoise, native
 
 from tacit.errors import SystemNoiseUnavailable
 from tacit.mechanisms import SYSTEM_NOISE, LaplaceSum, RandomisedResponse, ReplayedNoise, SystemNoise
 from tacit.mechanisms.noise import bits, words16, words32, words64
+from tests.unit.mechanisms.scripted import ScriptedNoise, native
 
 
 def test_system_noise_is_the_operating_systems_and_is_read_anew_each_time(monkeypatch: pytest.MonkeyPatch) -> None:

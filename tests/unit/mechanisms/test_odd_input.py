@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from tests.contracts.mechanism import unless_refused
 
-from tacit.errors import InvalidInput
+from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import Relation
 from tacit.mechanisms import (
     ExponentialMechanism,
+    GaussianSum,
     GumbelTopK,
     LaplaceNoisyMax,
     LaplaceSum,
@@ -22,6 +22,7 @@ from tacit.mechanisms import (
     VectorLaplace,
     VoteTotals,
 )
+from tests.contracts.mechanism import unless_refused
 
 SCORES = ProfileScores(0.0, 1.0)
 
@@ -120,3 +121,19 @@ def test_huge_epsilons_on_many_votes_do_not_warn(epsilon: float) -> None:
     for kind in (ExponentialMechanism, PermuteAndFlip, LaplaceNoisyMax):
         release = unless_refused(lambda k=kind: k(VoteTotals(), epsilon).release([[1.0, 0.0]] * 1000))
         assert release is None or release.value == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda relation: VoteTotals(relation=relation),
+        lambda relation: LaplaceSum(1, 1.0, 1.0, relation),
+        lambda relation: GaussianSum(1, 1.0, 1.0, 1e-6, relation),
+    ],
+    ids=["votes", "laplace", "gaussian"],
+)
+def test_an_unknown_relation_is_refused_with_a_code_and_a_known_one_may_be_written_out(make: Any) -> None:
+    assert make("replaced by any other") == make(Relation.REPLACE)
+    for unknown in ("swapped", None, 3):
+        with pytest.raises(InvalidParameter):
+            make(unknown)

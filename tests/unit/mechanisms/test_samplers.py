@@ -11,8 +11,6 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from tests.unit.mechanisms import reference
-from tests.unit.mechanisms.scripted import ScriptedNoise, further, native
 
 from tacit.errors import InvalidParameter
 from tacit.mechanisms import ReplayedNoise
@@ -28,6 +26,8 @@ from tacit.mechanisms.samplers.coins import (
     geometric,
 )
 from tacit.mechanisms.samplers.decide import exponential_bounds, is_below, logistic_bounds, ratio_bounds
+from tests.unit.mechanisms import reference
+from tests.unit.mechanisms.scripted import ScriptedNoise, further, native
 
 MP = mpmath.MPContext()
 MP.prec = 2000
@@ -345,6 +345,32 @@ def test_float_exponents_of_the_gaussian_coins_are_within_the_guard(
     monkeypatch.setattr(discrete_gaussian, "exponential_coins", watched)
     discrete_gaussian.sample(variance, 200, ReplayedNoise(2))
     assert worst < 2.0**-48
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(15, 4), Fraction(10**6) / 7])
+def test_proposal_and_coin_of_the_gaussian_sampler_multiply_to_its_law(
+    variance: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """|y|/t + x(y) = y^2/2v + a constant, in fractions: then the kept values have weights e^(-y^2/2v)."""
+    proposals: list[Any] = []
+    constants: set[Fraction] = set()
+
+    def proposed(scale: Fraction, count: int, noise: Any) -> Any:
+        proposals.append((scale, sample(scale, count, noise)))
+        return proposals[-1][1]
+
+    def watched(exponents: Any, exact: Any, noise: Any) -> Any:
+        scale, values = proposals[-1]
+        for i in range(min(200, exponents.size)):
+            y = abs(int(values[i]))
+            constants.add(y / scale + exact(i) - Fraction(y * y) / (2 * variance))
+        return exponential_coins(exponents, exact, noise)
+
+    sample = discrete_laplace.sample
+    monkeypatch.setattr(discrete_gaussian.discrete_laplace, "sample", proposed)
+    monkeypatch.setattr(discrete_gaussian, "exponential_coins", watched)
+    discrete_gaussian.sample(variance, 300, ReplayedNoise(2))
+    assert len(constants) == 1
 
 
 # --- one of k items

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from tests.unit.mechanisms import reference
-from tests.unit.mechanisms.scripted import ScriptedNoise
 
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_PROFILE, ONE_USER, ONE_USER_REPLACED, LossKind, Relation
@@ -23,6 +21,8 @@ from tacit.mechanisms import (
     ReplayedNoise,
     VoteTotals,
 )
+from tests.unit.mechanisms import reference
+from tests.unit.mechanisms.scripted import ScriptedNoise, native
 
 SELECTIONS = (ExponentialMechanism, PermuteAndFlip, LaplaceNoisyMax)
 
@@ -61,6 +61,12 @@ def test_each_draw_of_a_single_report_has_its_value() -> None:
         assert [report(0, value), report(weight - 1, value)] == [value, value]
         assert [report(weight, value), report(weight + base - 1, value)] == [others[0], others[0]]
         assert [report(weight + base, value), report(weight + 2 * base - 1, value)] == [others[1], others[1]]
+
+
+def test_lies_of_a_batch_are_the_other_values_and_all_of_them() -> None:
+    for value, others in ((0, [1, 2, 3]), (1, [0, 2, 3]), (3, [0, 1, 2])):
+        noise = ScriptedNoise(native([65535] * 3, 2), native([0, 1, 2], 4))  # three lies, each of the draws once
+        assert RandomisedResponse(4, 1.0).release_many([value] * 3, noise).value.tolist() == others
 
 
 def test_reports_of_no_users_are_no_reports() -> None:

@@ -7,14 +7,14 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import sparse
-from tests.unit.mechanisms import reference
-from tests.unit.mechanisms.scripted import ScriptedNoise
 
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, LossKind, Relation
 from tacit.mechanisms import GaussianSum, LaplaceSum, ReplayedNoise, VectorLaplace
 from tacit.mechanisms.grid import STEPS, bounded_row_sum
 from tacit.mechanisms.samplers import discrete_gaussian
+from tests.unit.mechanisms import reference
+from tests.unit.mechanisms.scripted import ScriptedNoise
 
 # --- Laplace sums
 

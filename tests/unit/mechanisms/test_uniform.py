@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.unit.mechanisms.scripted import ScriptedNoise, native
 
 from tacit.mechanisms import ReplayedNoise
 from tacit.mechanisms.samplers.uniform import below, below_each
+from tests.unit.mechanisms.scripted import ScriptedNoise, native
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 8, 100, 255, 256])

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InvalidParameter
 from tacit.mechanisms.noise import Noise, words16
 from tacit.mechanisms.samplers.decide import Bounds, exponential_bounds, is_below, ratio_bounds
 
@@ -29,11 +30,15 @@ def coins(bounds: Bounds, count: int, noise: Noise) -> NDArray[np.bool_]:
 
 def bernoulli(probability: Fraction, count: int, noise: Noise) -> NDArray[np.bool_]:
     """``count`` coins, each heads with the given rational probability."""
+    if not 0 <= probability <= 1:
+        raise InvalidParameter("a probability must lie from 0 to 1.")
     return coins(ratio_bounds(probability), count, noise)
 
 
 def geometric(success: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
     """How many failures come before the first success, ``count`` times; ``success`` is a rational probability above 0."""
+    if success <= 0:
+        raise InvalidParameter("a success that never comes cannot be waited for; its probability must be above 0.")
     failures = np.zeros(count, dtype=np.int64)
     running = np.arange(count)
     while running.size:

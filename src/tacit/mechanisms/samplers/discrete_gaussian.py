@@ -24,7 +24,7 @@ def sample(variance: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
     result = np.empty(count, dtype=np.int64)
     filled = 0
     while filled < count:
-        # at least 0.47 of the proposals are kept at every sigma, three quarters at most: ask for a few more than needed
+        # between 0.44 and 0.77 of the proposals are kept, whatever sigma is: ask for a few more than needed
         size = min(1 << 16, 2 * (count - filled) + 8)
         proposal = discrete_laplace.sample(Fraction(scale), size, noise)
         away = np.abs(proposal) - float(centre)

@@ -5,7 +5,8 @@ A geometric number G >= 0 with P(G = g) proportional to e^(-g/s) has independent
 the m-th, taken together, are again geometric, with ratio e^(-2^m/s) < 2^-16: they are nearly always 0 and are drawn by coin.
 A sign that is redrawn for "-0" makes it two-sided (Canonne, Kamath and Steinke 2020, Algorithm 2).
 
-The number of comparisons depends on the scale alone, so the running time says nothing about what is added to what.
+The number of comparisons depends on the scale alone. What is drawn, in rare ties and high digits, may cost microseconds more;
+what it is added to never does.
 """
 
 import math
