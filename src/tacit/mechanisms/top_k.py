@@ -3,6 +3,7 @@
 The same law as adding one Gumbel draw to every score and taking the k largest in order. Proof: docs/proofs/top-k.md.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,8 +20,12 @@ from tacit.guarantees.rounding import up
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.exponential import selection_rate
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.samplers.choice import choose
-from tacit.mechanisms.scores import Scores, ScoreSource, many_decisions, one_decision
+from tacit.mechanisms.samplers.choice import choose, choose_weighted
+from tacit.mechanisms.scores import FEW, Scores, ScoreSource, many_decisions, one_decision
+
+_REBASE = (
+    8.0  # how far the best item left may fall behind before weights are formed anew: they lose a bit for each doubling
+)
 
 
 @dataclass(frozen=True)
@@ -66,12 +71,33 @@ class GumbelTopK:
 
     def release(self, raw: Scores, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
         """The indices of the chosen candidates, in the order of their choice."""
-        return released(self._choose(one_decision(self.scores, raw), noise)[0], self.guarantee, noise)
+        row = one_decision(self.scores, raw)
+        self._check(row.size)
+        chosen = self._choose_few(row[0].tolist(), noise) if row.size <= FEW else self._choose(row, noise)[0]
+        return released(chosen, self.guarantee, noise)
 
     def release_many(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
         """decisions x k choices; the guarantee is that of each row's user."""
         chosen = [self._choose(block, noise) for block in many_decisions(self.scores, raw)]
         return released(np.concatenate(chosen), self.guarantee, noise)
+
+    def _choose_few(self, row: list[int], noise: Noise) -> NDArray[np.int64]:
+        rate, base = float(self.rate), max(row)
+        left: list[int | None] = list(row)
+        weights = [math.exp((score - base) * rate) for score in row]
+        picks = []
+        for _ in range(self.k):
+            best = max(score for score in left if score is not None)
+            if (base - best) * rate > _REBASE:
+                base = best
+                weights = [0.0 if score is None else math.exp((score - base) * rate) for score in left]
+            item = choose_weighted(weights, lambda b=base: self._exponents(b, left), noise)  # type: ignore[misc]
+            picks.append(item)
+            left[item], weights[item] = None, 0.0
+        return np.array(picks, dtype=np.int64)
+
+    def _exponents(self, base: int, left: list[int | None]) -> list[Fraction | None]:
+        return [None if score is None else (base - score) * self.rate for score in left]
 
     def _choose(self, integers: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
         self._check(integers.shape[1])

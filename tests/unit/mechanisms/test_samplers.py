@@ -406,7 +406,7 @@ def test_choices_beside_an_edge_are_the_true_ones(exponents: list[Fraction], awa
             for guard in (GUARD, 10.0):
                 script = ScriptedNoise(native([word], 8), further(rest), further(rest))
                 assert choose(np.array([floats]), lambda row: exponents, script, guard=guard).tolist() == [truth]
-                script = ScriptedNoise(further(word), further(rest), further(rest))
+                script = ScriptedNoise(native([word], 8), further(rest), further(rest))
                 assert choose_one(floats, lambda: exponents, script, guard=guard) == truth
 
 
@@ -450,7 +450,7 @@ def test_an_item_without_weight_is_never_chosen() -> None:
 def test_a_single_item_is_chosen_whatever_the_bits() -> None:
     words = native([0, ONES, 1 << 63], 8)
     assert choose(np.zeros((3, 1)), lambda row: [Fraction(0)], ScriptedNoise(words)).tolist() == [0, 0, 0]
-    assert choose_one([0.0], lambda: [Fraction(0)], ScriptedNoise(further(ONES))) == 0
+    assert choose_one([0.0], lambda: [Fraction(0)], ScriptedNoise(native([ONES], 8))) == 0
 
 
 # --- bounds

@@ -207,3 +207,14 @@ def test_the_same_bytes_give_the_same_release() -> None:
 def test_nothing_is_drawn_for_refused_features() -> None:
     with pytest.raises(ValueError, match="finite"):
         VectorLaplace(1, 1.0).release([math.nan], ScriptedNoise())
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.3, 1 / 3, 0.7, 3.0, 7.7, 1e-3])
+def test_the_epsilon_of_a_noisy_vector_is_rounded_up(scale: float) -> None:
+    """1/0.3 and its like are no floats: the nearest one may lie below."""
+    assert Fraction(VectorLaplace(3, scale).guarantee.epsilon) >= 1 / Fraction(scale)
+
+
+def test_an_infinite_cell_counts_as_none() -> None:
+    total = bounded_row_sum([[np.inf, 0.0], [-np.inf, 0.0], [np.nan, 1.0]], 2, 1.0, norm=1)
+    assert total.tolist() == [0, STEPS]

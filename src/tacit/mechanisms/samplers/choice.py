@@ -5,6 +5,7 @@ One uniform U per decision is compared with the running sums of the weights. In 
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate
@@ -46,12 +47,20 @@ def choose_one(
     exponents: list[float], exact: Callable[[], Sequence[Fraction | None]], noise: Noise, *, guard: float = GUARD
 ) -> int:
     """The same as ``choose`` for a single decision among few items, without the fixed cost of array calls."""
-    running = list(accumulate(math.exp(-exponent) for exponent in exponents))
-    word = bits(noise, 64)
+    return choose_weighted([math.exp(-exponent) for exponent in exponents], exact, noise, guard=guard)
+
+
+def choose_weighted(
+    weights: list[float], exact: Callable[[], Sequence[Fraction | None]], noise: Noise, *, guard: float = GUARD
+) -> int:
+    """One of few items, given e^-x in floats; an error of ``guard`` times the total in any running sum is allowed for."""
+    running = list(accumulate(weights))
+    word = int(words64(noise, 1)[0])
     target = (word >> 11) * 2.0**-53 * running[-1]
     margin = (guard + len(running) * 2.0**-51) * running[-1]
-    earliest = sum(edge <= target - margin for edge in running[:-1])
-    latest = sum(edge <= target + margin for edge in running[:-1])
+    last = len(running) - 1
+    earliest = bisect_right(running, target - margin, 0, last)  # how many running sums but the last are at most that
+    latest = bisect_right(running, target + margin, 0, last)
     return earliest if earliest == latest else _settle(exact(), word, noise)
 
 
