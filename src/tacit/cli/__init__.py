@@ -3,8 +3,9 @@
 Exit status: 0 done, 1 the work failed (one line on standard error), 2 the call was wrong.
 """
 
+import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -12,7 +13,7 @@ from tacit import __version__
 from tacit.cli import data
 from tacit.cli.audit import audit
 from tacit.cli.demo import demo
-from tacit.errors import TacitError
+from tacit.errors import InvalidParameter, TacitError, UnknownName
 
 app = typer.Typer(
     name="tacit",
@@ -34,11 +35,24 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 
 def main() -> None:
-    """Entry point of the `tacit` command."""
+    """Entry point of the `tacit` command. Whatever goes wrong on purpose is one line on standard error."""
     try:
-        app()
-    except TacitError as problem:
-        typer.echo(f"tacit: {problem}", err=True)
-        sys.exit(1)
-    except BrokenPipeError:
-        sys.exit(1)
+        status = app(standalone_mode=False)
+    except (UnknownName, InvalidParameter, typer.TyperException) as wrong_call:
+        _fail(wrong_call, 2)
+    except (TacitError, OSError) as failure:
+        _fail(failure, 1)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+    else:
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(problem: Exception, status: int) -> NoReturn:
+    if isinstance(problem, BrokenPipeError):  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(status)
+    told = problem.format_message() if hasattr(problem, "format_message") else str(problem)
+    if told:  # a command without its words has printed its help already
+        typer.echo(f"tacit: {' '.join(told.split())}", err=True)
+    sys.exit(status)

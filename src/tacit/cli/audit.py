@@ -1,25 +1,23 @@
 """tacit audit: what every mechanism claims against what it loses, and whether every broken twin is caught."""
 
-import json
-import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tacit.cli.output import check_json_target, console, write_json
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from tacit.audit import AuditReport, Finding
 
-_WIDTH = 150  # where the output is no terminal
-
 
 def audit(
     mechanisms: Annotated[
         list[str] | None,
-        typer.Argument(metavar="MECHANISM", help="Names of mechanisms; all of them if none are given."),
+        typer.Argument(
+            metavar="MECHANISM", help="Names of mechanisms, as in the table; all of them if none are given."
+        ),
     ] = None,
     json_file: Annotated[
         str | None,
@@ -28,21 +26,19 @@ def audit(
 ) -> None:
     """Compare what every mechanism claims with what it loses, and catch its broken twins.
 
-    Small domains are enumerated (exact), samplers are tested against their laws (distribution), whole releases are bounded
-    from outside (empirical). An audit refutes and never proves. Exit status 1 if a claim fails or a twin escapes.
+    Small domains are enumerated, samplers are tested against their laws, whole releases are bounded from outside.
+
+    An audit refutes and never proves. Exit status 1 if a claim fails or a twin escapes.
     """
     from tacit.audit import suite
 
     suite.selected(mechanisms)  # a wrong name is told before any work
-    if json_file not in (None, "-") and not Path(str(json_file)).absolute().parent.is_dir():
-        raise typer.BadParameter("the folder of the file does not exist.", param_hint="--json")
+    check_json_target(json_file)
     report = audited(mechanisms)
     if json_file is None:
         _show(report)
-    elif json_file == "-":
-        typer.echo(_as_json(report))
     else:
-        _write(Path(json_file), _as_json(report) + "\n")
+        write_json(json_file, report.to_json())
     if not report.passed:
         raise typer.Exit(1)
 
@@ -60,13 +56,17 @@ def audited(mechanisms: list[str] | None = None) -> "AuditReport":
 
 
 def _show(report: "AuditReport") -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console() if Console().is_terminal else Console(width=_WIDTH)
+    terminal = console()
     table = Table(title="Mechanisms", title_justify="left")
     for column in ("mechanism", "case", "claim", "by", "loss", "slack", "verdict"):
-        table.add_column(column, justify="right" if column in ("loss", "slack") else "left", overflow="fold")
+        table.add_column(
+            column,
+            justify="right" if column in ("loss", "slack") else "left",
+            overflow="fold",
+            no_wrap=column in ("mechanism", "by", "loss", "slack"),
+        )
     last = ""
     for finding in report.mechanisms:
         if last and finding.name != last:
@@ -77,17 +77,22 @@ def _show(report: "AuditReport") -> None:
         name = finding.name if finding.name != last else ""
         table.add_row(name, finding.case, _claim(finding), finding.by.value, loss, slack, verdict)
         last = finding.name
-    console.print(table)
+    terminal.print(table)
     twins = Table(title="Broken twins", title_justify="left")
     for column in ("twin", "of", "fault", "claim", "by", "loss", "verdict"):
-        twins.add_column(column, justify="right" if column == "loss" else "left", overflow="fold")
+        twins.add_column(
+            column,
+            justify="right" if column == "loss" else "left",
+            overflow="fold",
+            no_wrap=column in ("of", "by", "loss"),
+        )
     for twin in report.twins:
         verdict = "[green]caught[/]" if twin.caught else "[bold red]ESCAPED[/]"
         loss = f"{'>= ' if twin.finding.by == 'empirical' else ''}{twin.finding.loss:.4g}"
         twins.add_row(twin.name, twin.of, twin.fault, _claim(twin.finding), twin.finding.by.value, loss, verdict)
-    console.print(twins)
+    terminal.print(twins)
     held, caught = sum(f.holds for f in report.mechanisms), sum(twin.caught for twin in report.twins)
-    console.print(
+    terminal.print(
         f"{held} of {len(report.mechanisms)} claims hold, {caught} of {len(report.twins)} broken twins are caught."
         " Audits refute, they never prove."
     )
@@ -106,31 +111,15 @@ def _claim(finding: "Finding") -> str:
     return f"{finding.measure.value} {finding.claimed:.4g}{delta}"
 
 
-def _as_json(report: "AuditReport") -> str:
-    return json.dumps(report.to_json(), indent=2, allow_nan=False)
-
-
-def _write(path: Path, text: str) -> None:
-    """All of the text or nothing: a reader never sees half a file."""
-    handle, temporary = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.", text=True)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
 def _progress() -> "Progress":
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+    bars = console(stderr=True)
     return Progress(
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.description}"),
-        console=Console(stderr=True),
+        console=bars,
         transient=True,
+        disable=not bars.is_terminal,  # a log has no use for it
     )

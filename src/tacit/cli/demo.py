@@ -1,10 +1,11 @@
 """``tacit demo``: load the embedded data, release from it by every mechanism, add up what it cost, audit the claims."""
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tacit.cli.output import STANDARD_OUTPUT, check_json_target, write_json
+from tacit.cli.output import console as open_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from tacit.guarantees import Guarantee
 
 DELTA = 1e-6  # at which the tight composition is stated
-WIDTH = 140  # where the output is no terminal
 
 
 def demo(
@@ -23,20 +23,21 @@ def demo(
         str | None, typer.Option(help="Ratings by name or path; by default movielens-small, else synthetic.")
     ] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Also write what was shown as JSON.", metavar="FILE")
+        str | None,
+        typer.Option("--json", help="Also write what was shown as JSON; - is standard output.", metavar="FILE"),
     ] = None,
 ) -> None:
     """The main job on embedded data: describe it, release from it, print every guarantee, audit every claim."""
-    from rich.console import Console
-
     from tacit.cli.audit import audited
     from tacit.cli.showcase import curator_releases, device_releases
     from tacit.guarantees import compose, tight
 
-    console = Console() if Console().is_terminal else Console(width=WIDTH)
+    check_json_target(json_file)
+    console = open_console(stderr=json_file == STANDARD_OUTPUT)
     ratings = _load(data, console)
     console.print(f"\n[bold]1. The data[/bold]  {ratings}")
-    console.print(f"   {ratings.provenance.source}; {ratings.provenance.licence}\n")
+    console.print(f"   {ratings.provenance.source}; {ratings.provenance.licence}")
+    console.print("   A topic is a genre; where there are no genres, one of the first items of the catalogue.\n")
 
     console.print("[bold]2. Releases[/bold]  Each answer is drawn anew with exact noise from the operating system.")
     curator, device = list(curator_releases(ratings)), list(device_releases(ratings))
@@ -116,7 +117,7 @@ def _refusal(first: "Guarantee", second: "Guarantee") -> str:
         return f"refused ({refused})"
 
 
-def _write(path: Path, ratings: "Ratings", rows: list["Shown"], total: "Guarantee", report: "AuditReport") -> None:
+def _write(target: str, ratings: "Ratings", rows: list["Shown"], total: "Guarantee", report: "AuditReport") -> None:
     shown = [
         {
             "question": row.question,
@@ -132,4 +133,4 @@ def _write(path: Path, ratings: "Ratings", rows: list["Shown"], total: "Guarante
         "total": total.to_json(),
         "audit": report.to_json(),
     }
-    path.write_text(json.dumps(content, indent=2) + "\n")
+    write_json(target, content)

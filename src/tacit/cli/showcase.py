@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InvalidData
 from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import (
     ExponentialMechanism,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tacit.data import Ratings
 
 LIKED = 4.0  # stars from which a rating counts as a like
+FEWEST = 4  # items that the questions need
 POPULAR = 60  # likes that make an item popular: a public constant, like every bound below
 
 
@@ -45,6 +47,8 @@ class Shown:
 
 def curator_releases(ratings: "Ratings") -> Iterator[Shown]:
     """A trusted curator asks about all users: one user's rows are protected."""
+    if ratings.n_items < FEWEST or ratings.n_users == 0:
+        raise InvalidData(f"the demo needs at least {FEWEST} items and one user; this has fewer.")
     likes = ratings.csr().copy()
     likes.data = (likes.data >= LIKED).astype(np.float64)
     likes.eliminate_zeros()
@@ -68,28 +72,28 @@ def curator_releases(ratings: "Ratings") -> Iterator[Shown]:
     question = f"The first three of the first {len(shelf)} items of the catalogue with {POPULAR} likes or more?"
     yield _shown(question, sparse_vector, answers, _titles(ratings, found), _titles(ratings, truth))
 
-    shares, names = _genre_shares(ratings)
+    shares, names = _topic_shares(ratings)
     popularity = LaplaceSum(len(names), bound=1.0, epsilon=0.5)
     noisy = popularity.release(shares)
-    yield _shown("How many users' worth of likes goes to each genre?", popularity, noisy, _largest(noisy.value.to_floats(), names),
+    yield _shown("How many users' worth of likes goes to each topic?", popularity, noisy, _largest(noisy.value.to_floats(), names),
                  _largest(shares.sum(axis=0), names))  # fmt: skip
 
     offsets = GaussianSum(len(names), bound=2.0, epsilon=1.0, delta=1e-6)
-    centred = _genre_offsets(ratings)
+    centred = _topic_offsets(ratings)
     moments = offsets.release(centred)
-    yield _shown("Which genres are rated above average, over all users?", offsets, moments,
+    yield _shown("Which topics are rated above average, over all users?", offsets, moments,
                  _largest(moments.value.to_floats(), names), _largest(centred.sum(axis=0), names))  # fmt: skip
 
 
 def device_releases(ratings: "Ratings") -> Iterator[Shown]:
     """Devices answer for themselves: each user's whole profile, or features by distance, are protected from everybody."""
-    shares, names = _genre_shares(ratings)
+    shares, names = _topic_shares(ratings)
     mine = int(np.argmax(ratings.counts))
 
     signal = VectorLaplace(len(names), scale=0.1)
     sent = signal.release(shares[mine])
     exact = shares[mine]
-    yield _shown("One user's taste over the genres, as a noisy vector", signal, sent,
+    yield _shown("One user's taste over the topics, as a noisy vector", signal, sent,
                  _largest(sent.value.to_floats(), names, 2), _largest(exact, names, 2))  # fmt: skip
 
     offered = slice(0, 4)  # the candidates are public, the scores are hers
@@ -111,7 +115,7 @@ def device_releases(ratings: "Ratings") -> Iterator[Shown]:
     lie = (1.0 - truthful) / (len(names) - 1)
     seen = np.bincount(reports.value, minlength=len(names))
     estimate = np.asarray((seen - ratings.n_users * lie) / (truthful - lie), dtype=np.float64)
-    yield _shown("Everybody's favourite genre, each user answering for herself", response, reports, _largest(estimate, names),
+    yield _shown("Everybody's favourite topic, each user answering for herself", response, reports, _largest(estimate, names),
                  _largest(np.bincount(favourites, minlength=len(names)).astype(np.float64), names))  # fmt: skip
 
 
@@ -119,25 +123,27 @@ def _shown(question: str, mechanism: Any, release: Release[Any], released: str, 
     return Shown(question, mechanism.name, released, truth, release.guarantee)
 
 
-def _genre_flags(ratings: "Ratings") -> tuple[NDArray[np.float64], tuple[str, ...]]:
+def _topics(ratings: "Ratings") -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """What tastes are about, as public flags of the items: genres, or the catalogue's first items where it has no genres."""
     catalogue = ratings.catalogue
-    if catalogue.genres is None:
-        return np.ones((len(catalogue), 1)), ("any",)
-    return catalogue.genres.astype(np.float64), catalogue.vocabulary
+    if catalogue.genres is not None:
+        return catalogue.genres.astype(np.float64), catalogue.vocabulary
+    first = min(20, len(catalogue))
+    return np.eye(len(catalogue), first), tuple(catalogue.title(code) for code in range(first))
 
 
-def _genre_shares(ratings: "Ratings") -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Each user's liked ratings by genre, as shares that add up to 1 (0 for a user without likes)."""
-    flags, names = _genre_flags(ratings)
+def _topic_shares(ratings: "Ratings") -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Each user's liked ratings by topic, as shares that add up to 1 (0 for a user without likes)."""
+    flags, names = _topics(ratings)
     liked = ratings.csr().copy()
     liked.data = (liked.data >= LIKED).astype(np.float64)
     counts = liked @ flags
     return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)), names
 
 
-def _genre_offsets(ratings: "Ratings") -> NDArray[np.float64]:
-    """Each user's rating of a genre minus her own mean, averaged over the genre's items."""
-    flags, _ = _genre_flags(ratings)
+def _topic_offsets(ratings: "Ratings") -> NDArray[np.float64]:
+    """Each user's rating of a topic minus her own mean, averaged over the topic's items."""
+    flags, _ = _topics(ratings)
     values = ratings.csr().astype(np.float64)
     means = values.sum(axis=1) / np.maximum(ratings.counts, 1)
     rated = values.copy()

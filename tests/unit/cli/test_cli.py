@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from tacit.cli.showcase import curator_releases, device_releases
+from tacit.data import read
 
 TACIT = Path(sys.executable).with_name("tacit")
 ROOT = Path(__file__).parents[3]
@@ -22,16 +26,27 @@ def test_version_is_printed() -> None:
 
 
 def test_a_wrong_call_exits_with_2() -> None:
-    assert tacit("no-such-command").returncode == 2
-    assert tacit("demo", "--no-such-option").returncode == 2
+    for words in (("no-such-command",), ("demo", "--no-such-option"), ("audit", "--json", "no/such/folder/x.json")):
+        done = tacit(*words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.fullmatch(r"tacit: .+\n", done.stderr)
+
+
+def test_a_failing_disk_is_one_line_on_standard_error_and_exits_with_1() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no device that is always full")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([str(TACIT), "data", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert re.fullmatch(r"tacit: .+\n", done.stderr)
 
 
 @pytest.mark.parametrize(
     "words", [("data", "describe", "no-such-data"), ("audit", "no-such-mechanism"), ("demo", "--data", "no-such")]
 )
-def test_a_failure_is_one_line_on_standard_error_and_exits_with_1(words: tuple[str, ...]) -> None:
+def test_an_unknown_name_is_one_line_on_standard_error_and_exits_with_2(words: tuple[str, ...]) -> None:
     done = tacit(*words)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stdout == ""
     assert re.fullmatch(r"tacit: unknown-name: .+\n", done.stderr)
 
@@ -65,6 +80,17 @@ def test_demo_releases_adds_up_and_audits(tmp_path: Path) -> None:
     assert 0 < shown["total"]["epsilon"] <= 4.0  # 0.5 + 1 + 1 + 0.5 + 1 by basic composition
     assert all(row["holds"] for row in shown["audit"]["mechanisms"])
     assert all(row["caught"] for row in shown["audit"]["twins"])
+
+
+def test_demo_works_on_ratings_without_genres(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    rows = {(int(user), int(item)): int(stars) for user, item, stars in rng.integers([0, 0, 1], [60, 12, 6], (500, 3))}
+    file, stored = tmp_path / "plain.csv", tmp_path / "plain.parquet"
+    file.write_text("who,what,stars\n" + "".join(f"{u},{i},{r}\n" for (u, i), r in rows.items()))
+    words = ["--user", "who", "--item", "what", "--rating", "stars", "--scale", "1", "5", "--out", str(stored)]
+    assert tacit("data", "import", str(file), *words).returncode == 0
+    shown = [row.guarantee.epsilon for row in (*curator_releases(read(stored)), *device_releases(read(stored)))]
+    assert len(shown) == 9
 
 
 def test_audit_json_has_the_promised_shape(tmp_path: Path) -> None:
