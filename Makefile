@@ -65,7 +65,7 @@ bench: $(INSTALLED) $(PEERS_INSTALLED) ## speed and memory as ratios; ONLY=name 
 
 .PHONY: docs
 docs: $(DOCS_INSTALLED) ## build the documentation into site/
-	@DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 .PHONY: clean
 clean: ## remove everything that was built or installed

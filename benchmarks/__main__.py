@@ -15,24 +15,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", choices=PARTS, help="run one part")
     only = parser.parse_args().only
-    console = Console()
+    console = Console() if Console().is_terminal else Console(width=140)
     rows = []
     for part in [only] if only else PARTS:
         with console.status(f"benchmarking {part} ..."):
             rows += importlib.import_module(f"benchmarks.{part}").run()
     title = "ratio = theirs / ours unless the note says otherwise"
-    table = Table("work", "peer", "ours", "theirs", "ratio", "target", title=title)
+    table = Table("work", "peer", "ours", "theirs", "ratio", "target", "met", title=title)
     for row in rows:
         target = "" if row["target"] is None else f"{row['target']:g}"
-        table.add_row(
-            row["name"], row["peer"], f"{row['ours']:.3g}", f"{row['theirs']:.3g}", f"{row['ratio']:.3g}", target
-        )
+        met = "" if row["target"] is None else "yes" if row["ratio"] >= row["target"] else "NO"
+        figures = [f"{row[key]:.3g}" for key in ("ours", "theirs", "ratio")]
+        table.add_row(row["name"], row["peer"], *figures, target, met)
     console.print(table)
     path = Path(__file__).with_name("results.json")
     path.write_text(json.dumps(rows, indent=2) + "\n")
-    console.print(
-        f"Written to {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}, with notes and spreads."
-    )
+    console.print("Written to benchmarks/results.json, with notes and spreads.")
 
 
 if __name__ == "__main__":

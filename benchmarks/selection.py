@@ -10,7 +10,14 @@ import numpy as np
 import opendp.prelude as dp
 
 from benchmarks.timing import Row, compare
-from tacit.mechanisms import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip, ProfileScores, RandomisedResponse
+from tacit.mechanisms import (
+    ExponentialMechanism,
+    GumbelTopK,
+    LaplaceNoisyMax,
+    PermuteAndFlip,
+    ProfileScores,
+    RandomisedResponse,
+)
 
 _SIZES = (4, 15, 100)
 _BATCH = 20_000
@@ -33,6 +40,8 @@ def run() -> list[Row]:
             opendp_exponential = _opendp(dp.zero_concentrated_divergence(), scores)
             opendp_response = _opendp_response(k)
             flip_peer, exponential_peer = diffprivlib.timer("PermuteAndFlip", k), diffprivlib.timer("Exponential", k)
+            picks = min(3, k)
+            top, opendp_top = GumbelTopK(source, picks, _EPSILON), _opendp_top(picks, scores)
             rows += [
                 compare(f"rr-one-{k}", "OpenDP make_randomized_response", lambda m=response: m.release(1), opendp_response,
                         target=1, note="seconds per decision, both exact"),
@@ -50,6 +59,10 @@ def run() -> list[Row]:
                         exponential_peer, target=1, timed_peer=True, note="seconds per decision; ours exact, the peer in floats"),
                 compare(f"laplace-max-one-{k}", "OpenDP make_noisy_max", lambda m=laplace, s=scores: m.release(s), opendp_flip,
                         target=1, note="seconds per decision, both exact; another noise"),
+                compare(f"top-{picks}-one-{k}", "OpenDP make_noisy_top_k (zCDP)", lambda m=top, s=scores: m.release(s), opendp_top,
+                        target=1, note="seconds per decision, both exact (Gumbel top-k)"),
+                compare(f"top-{picks}-batch-{k}", "OpenDP make_noisy_top_k (zCDP), looped", lambda m=top, s=many: m.release_many(s),
+                        opendp_top, per=(_BATCH, 1), target=10, note="seconds per decision, both exact (Gumbel top-k)"),
                 compare(f"rr-batch-{k}", "OpenDP make_randomized_response, looped", lambda m=response, v=values: m.release_many(v),
                         opendp_response, per=(_BATCH, 1), target=500, note="seconds per decision, both exact"),
                 compare(f"pf-batch-{k}", "OpenDP make_noisy_max, looped", lambda m=flip, s=many: m.release_many(s), opendp_flip,
@@ -66,6 +79,14 @@ def run() -> list[Row]:
 def _opendp(measure: dp.Measure, scores: np.ndarray) -> Callable[[], object]:
     domain = dp.vector_domain(dp.atom_domain(T="f64", nan=False))
     select = dp.m.make_noisy_max(domain, dp.linf_distance(T="f64"), measure, scale=2.0 / _EPSILON)
+    as_list = [float(score) for score in scores]
+    return lambda: select(as_list)
+
+
+def _opendp_top(picks: int, scores: np.ndarray) -> Callable[[], object]:
+    domain = dp.vector_domain(dp.atom_domain(T="f64", nan=False))
+    measure = dp.zero_concentrated_divergence()
+    select = dp.m.make_noisy_top_k(domain, dp.linf_distance(T="f64"), measure, picks, scale=2.0 * picks / _EPSILON)
     as_list = [float(score) for score in scores]
     return lambda: select(as_list)
 

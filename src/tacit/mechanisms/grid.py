@@ -31,7 +31,7 @@ def bounded_row_sum(rows: ArrayLike | sparse.csr_array, dimension: int, bound: f
     Every row is rounded towards zero and cut by itself, in whole numbers: its image depends on that row alone, and its norm
     is at most 2^20 steps exactly. A cell that is not a number counts as 0, because refusing it would be an answer about it.
     """
-    table = real_table(rows, "rows")
+    table = real_table(rows, "rows", dimension)
     if table.shape[1] != dimension:
         raise InvalidInput(f"expected rows of {dimension} numbers.")
     value = np.clip(np.nan_to_num(table.data, nan=0.0, posinf=0.0, neginf=0.0), -bound, bound)

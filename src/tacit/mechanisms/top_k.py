@@ -44,7 +44,8 @@ class GumbelTopK:
     def guarantee(self) -> Guarantee:
         # k exponential mechanisms, each of range epsilon/k: zCDP k (epsilon/k)^2 / 8
         rho = up(Fraction(self.epsilon) ** 2 / (8 * self.k))
-        return Guarantee(self.epsilon, self.scores.protects, proof=self.name, loss=Loss(LossKind.ZCDP, rho))
+        loss = Loss(LossKind.ZCDP, rho) if math.isfinite(rho) else None
+        return Guarantee(self.epsilon, self.scores.protects, proof=self.name, loss=loss)
 
     @cached_property
     def rate(self) -> Fraction:
@@ -105,7 +106,7 @@ class GumbelTopK:
         left = np.ones(integers.shape, dtype=np.bool_)
         chosen = np.empty((integers.shape[0], self.k), dtype=np.int64)
         for pick in range(self.k):
-            best = np.where(left, integers, -1).max(axis=1, keepdims=True)  # scores are at least 0
+            best = np.where(left, integers, np.iinfo(np.int64).min).max(axis=1, keepdims=True)
             behind = best - integers  # only candidates that are left count
             exponents = np.where(left, behind * float(self.rate), np.inf)
             chosen[:, pick] = choose(exponents, lambda row, b=behind, keep=left: self._exact(b[row], keep[row]), noise)  # type: ignore[misc]
