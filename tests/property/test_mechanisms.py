@@ -228,7 +228,7 @@ def test_choices_beside_an_edge_are_decided_like_the_truth(exponents: list[Fract
     assert choose(np.array([floats]), lambda row: exact, ScriptedNoise(native([word], 8), further(rest))).tolist() == [
         truth
     ]
-    assert choose_one(floats, lambda: exact, ScriptedNoise(further(word), further(rest))) == truth
+    assert choose_one(floats, lambda: exact, ScriptedNoise(native([word], 8), further(rest))) == truth
 
 
 # --- rows on the grid

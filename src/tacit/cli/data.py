@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List, describe and import ratings.", no_args_is_help=True)
 
 _LAYOUTS = (
-    "Folders are read by their layout: MovieLens (100K, 1M, latest and 25M), Amazon films and books, Open Bandit, eICU demo.\n"
+    "Folders are read by their layout: MovieLens (100K, 1M, 10M, latest and 25M), Amazon films and books, Open Bandit, eICU demo.\n"
     "Any other CSV, TSV or Parquet file: tacit data import."
 )
+_WIDTH = 140  # of what goes to a file or another program, which have no width of their own
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
 
 
@@ -37,12 +38,16 @@ def list_data(as_json: AsJson = False) -> None:
     if as_json:
         _print_json([asdict(entry) for entry in entries])
         return
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table("name", "ready", "what", "where")
-    table.columns[0].no_wrap = True
+    table = Table()
+    table.add_column("name", no_wrap=True)
+    table.add_column("ready", no_wrap=True)
+    table.add_column("what")
+    table.add_column("where", overflow="fold")  # a path is of use only as a whole
     for entry in entries:
-        table.add_row(entry.name, "yes" if entry.ready else "no", entry.summary, entry.where)
+        table.add_row(escape(entry.name), "yes" if entry.ready else "no", entry.summary, escape(entry.where))
     _console().print(table)
     _console().print(_LAYOUTS, soft_wrap=True)
 
@@ -81,7 +86,9 @@ def import_data(
     time: Annotated[str | None, typer.Option(help="The column that holds the time, if any.", metavar="COL")] = None,
     step: Annotated[float | None, typer.Option(help="The step of the scale, such as 0.5 for half stars.")] = None,
     duplicates: Annotated[Duplicates, typer.Option(help="Two ratings of one item by one user.")] = Duplicates.error,
-    separator: Annotated[str | None, typer.Option(help="One character; by default a comma, for .tsv a tab.")] = None,
+    separator: Annotated[
+        str | None, typer.Option(help="One ASCII character; by default a comma, for .tsv a tab.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="What to call the data; by default as the file.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the output file if it is there.")] = False,
     as_json: AsJson = False,
@@ -96,12 +103,15 @@ def import_data(
         raise typer.BadParameter(f"the folder {out.parent} does not exist.", param_hint="--out")
     if out.exists() and not force:
         raise typer.BadParameter(f"{out} is there already; --force replaces it.", param_hint="--out")
-    if separator is not None and len(separator) != 1:
-        raise typer.BadParameter("it must be one character.", param_hint="--separator")
+    if separator is not None and (len(separator) != 1 or not separator.isascii()):
+        raise typer.BadParameter("it must be one ASCII character.", param_hint="--separator")
+    option = "--scale"
     try:
+        allowed = Scale(*scale)
+        option = "--step"
         allowed = Scale(*scale, step)
     except InvalidParameter as error:
-        raise typer.BadParameter(str(error), param_hint="--scale") from None
+        raise typer.BadParameter(str(error), param_hint=option) from None
     with _console(stderr=True).status(f"Reading {file}") as status:
         ratings = read_table(
             file,
@@ -160,7 +170,9 @@ def _shown(value: object) -> str:
         return ""
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    from rich.markup import escape
+
+    return f"{value:.4g}" if isinstance(value, float) else escape(str(value))
 
 
 def _print_json(value: object) -> None:
@@ -170,4 +182,5 @@ def _print_json(value: object) -> None:
 def _console(stderr: bool = False) -> "Console":
     from rich.console import Console
 
-    return Console(stderr=stderr)
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=_WIDTH)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tacit.data.assemble import Duplicates, from_arrays
     from tacit.data.catalogue import Catalogue
+    from tacit.data.clock import MISSING_TIME
     from tacit.data.counts import synthetic_counts
     from tacit.data.describe import Description
     from tacit.data.entities import Entities
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tacit.data.mixture import mix
     from tacit.data.pairs import TwoDomains
     from tacit.data.provenance import Provenance
-    from tacit.data.ratings import MISSING_TIME, Ratings
+    from tacit.data.ratings import Ratings
     from tacit.data.readers.eicu import read_eicu
     from tacit.data.readers.generic import read_table
     from tacit.data.readers.movielens import read_movielens
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "assemble": ["Duplicates", "from_arrays"],
     "catalogue": ["Catalogue"],
+    "clock": ["MISSING_TIME"],
     "counts": ["synthetic_counts"],
     "describe": ["Description"],
     "entities": ["Entities"],
@@ -49,7 +51,7 @@ _HOMES = {
     "mixture": ["mix"],
     "pairs": ["TwoDomains"],
     "provenance": ["Provenance"],
-    "ratings": ["MISSING_TIME", "Ratings"],
+    "ratings": ["Ratings"],
     "readers.eicu": ["read_eicu"],
     "readers.generic": ["read_table"],
     "readers.movielens": ["read_movielens"],

@@ -1,5 +1,6 @@
 """From raw columns to `Ratings`: every rating on the scale, one for each (user, item), in order."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -16,6 +17,7 @@ from tacit.data.source import Source
 from tacit.errors import DuplicateRatings, InvalidData, InvalidParameter, RatingOutsideScale
 
 Duplicates: TypeAlias = Literal["error", "latest", "mean"]
+_LEAST = -(2**63)  # of an int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +77,64 @@ def from_arrays(
     name: str = "ratings",
 ) -> Ratings:
     """Ratings from columns in memory: ids (whole numbers or text), values on ``scale``, seconds since 1970."""
-    values = np.asarray(ratings, dtype=np.float32)
-    stamps = None if times is None else np.asarray(times, dtype=np.int64)
+    values = _value_column(ratings)
+    stamps = None if times is None else _time_column(times)
     raw = [_id_column("users", users), _id_column("items", items)]
     if any(column.shape != values.shape for column in [*raw, *([] if stamps is None else [stamps])]):
         raise InvalidData("users, items, ratings and times must be columns of one length.")
-    columns = Columns(encode(raw[0]), encode(raw[1]), values.copy(), None if stamps is None else stamps.copy())
+    columns = Columns(encode(raw[0]), encode(raw[1]), values, stamps)
     return assemble(columns, scale=scale, source=Source("the arrays"), name=name, duplicates=duplicates)
 
 
+def _value_column(raw: ArrayLike) -> NDArray[np.float32]:
+    # numpy's errors repeat the value, so none is passed on, nor kept as a cause
+    with suppress(TypeError, ValueError, OverflowError), np.errstate(over="ignore"):
+        return np.array(raw, dtype=np.float32)
+    raise InvalidData("ratings must be one column of numbers.")
+
+
+def _time_column(raw: ArrayLike) -> NDArray[np.int64]:
+    column = _array("times", raw)
+    if column.dtype.kind == "M":
+        return column.astype("datetime64[s]").astype(np.int64)  # NaT becomes MISSING_TIME
+    if column.size and column.dtype.kind not in "iuf":
+        raise InvalidData("times must be one column of seconds since 1970, with MISSING_TIME where one is not known.")
+    if column.dtype.kind in "uf" and not np.all((column >= _LEAST) & (column < -_LEAST)):  # NaN fails too
+        raise InvalidData("a time is not a number that fits; pass MISSING_TIME where it is not known.")
+    return column.astype(np.int64)
+
+
 def _id_column(name: str, raw: ArrayLike) -> NDArray[Any]:
-    column = np.asarray(raw)
-    if column.ndim != 1 or column.dtype.kind not in "iuUOT":
-        raise InvalidData(f"{name} must be one column of whole numbers or of text.")
+    column = _array(name, raw)
+    if column.ndim == 1 and not column.size:
+        return column.astype(np.int64 if column.dtype.kind in "iuf" else str)
+    if column.dtype.kind == "O":
+        column = _unboxed(name, column)
+    if column.ndim != 1 or column.dtype.kind not in "iuUT":
+        raise InvalidData(f"{name} must be one column of whole numbers or of text, without gaps.")
+    if column.dtype.kind == "u" and int(column.max()) > np.iinfo(np.int64).max:
+        raise InvalidData(f"an id of {name} is 2**63 or more and does not fit; pass such ids as text.")
     return column.astype(np.int64 if column.dtype.kind in "iu" else str)
+
+
+def _unboxed(name: str, column: NDArray[Any]) -> NDArray[Any]:
+    """A column of Python objects as one of whole numbers or of text: None is no id, and is not the text "None"."""
+    kinds = {type(one) for one in column.ravel().tolist()}
+    if all(issubclass(kind, str) for kind in kinds):
+        return column.astype(str)
+    if any(issubclass(kind, (bool, np.bool_)) or not issubclass(kind, (int, np.integer, str)) for kind in kinds):
+        raise InvalidData(f"{name} must be one column of whole numbers or of text, without gaps.")
+    if any(issubclass(kind, str) for kind in kinds):
+        return column.astype(str)
+    if not all(_LEAST <= int(one) < -_LEAST for one in column.ravel().tolist()):
+        raise InvalidData(f"an id of {name} is 2**63 or more and does not fit; pass such ids as text.")
+    return column.astype(np.int64)
+
+
+def _array(name: str, raw: ArrayLike) -> NDArray[Any]:
+    with suppress(TypeError, ValueError, OverflowError):
+        return np.asarray(raw)
+    raise InvalidData(f"{name} must be one column.")
 
 
 def _check_values(values: NDArray[np.float32], scale: Scale, source: Source) -> None:
@@ -99,7 +145,7 @@ def _check_values(values: NDArray[np.float32], scale: Scale, source: Source) -> 
         return
     where = source.at(row, source.rating_column)
     if not np.isfinite(values[row]):
-        raise InvalidData(f"{where}: expected a number on the scale {scale}, found none.")
+        raise InvalidData(f"{where}: expected a number on the scale {scale}, found none or one that is not finite.")
     raise RatingOutsideScale(f"{where}: the rating is not on the scale, {scale}. Mend the file or state its scale.")
 
 
@@ -117,7 +163,7 @@ def _refuse(duplicates: Duplicates, first: NDArray[np.bool_], order: NDArray[np.
     earliest = again[np.argmin(order[again])]  # the first row of the file that repeats another
     raise DuplicateRatings(
         f"{source.at(int(order[earliest]))} rates the same item for the same user as {source.place(int(order[earliest - 1]))}; "
-        f"{again.size:,} such rows. Pass duplicates='latest' to keep the latest, 'mean' to average."
+        f"{again.size:,} such rows. {source.duplicates_hint}"
     )
 
 

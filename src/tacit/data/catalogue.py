@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.ids import Ids, ItemId, code_of, frozen
+from tacit.data.ids import Ids, ItemId, checked_code, code_of, frozen
 from tacit.errors import InvalidData, UnknownName
 
 _YEAR = re.compile(r"\s*\(\d{4}\)\s*$")
@@ -44,7 +44,7 @@ class Catalogue:
         return f"Catalogue({len(self):,} items{genres})"
 
     def id(self, code: int) -> ItemId:
-        return ItemId(self.ids[code].item())
+        return ItemId(self.ids[checked_code("item", code, len(self))].item())
 
     def code(self, item: ItemId) -> int:
         """The code of an item id; ``UnknownName`` if it is not in the catalogue."""
@@ -54,9 +54,11 @@ class Catalogue:
         return code
 
     def title(self, code: int) -> str:
+        code = checked_code("item", code, len(self))
         return self.titles[code] if self.titles is not None else str(self.ids[code])
 
     def genres_of(self, code: int) -> tuple[str, ...]:
+        code = checked_code("item", code, len(self))
         if self.genres is None:
             return ()
         return tuple(self.vocabulary[place] for place in np.flatnonzero(self.genres[code]))

@@ -6,6 +6,7 @@ import numpy as np
 
 from tacit.checks import whole
 from tacit.data.assemble import Columns, assemble
+from tacit.data.draw import generator
 from tacit.data.entities import Entities
 from tacit.data.provenance import GENERATED
 from tacit.data.ratings import Ratings
@@ -35,6 +36,7 @@ def synthetic_counts(
     whole("items", items, least=1)
     whole("rank", rank, least=1)
     whole("entities", entities, least=0)
+    generator(rng)
     if law not in get_args(Law):
         raise InvalidParameter(f"law must be one of {', '.join(get_args(Law))}, not {law!r}.")
     if law == "lognormal":

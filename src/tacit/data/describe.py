@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.data.clock import MISSING_TIME
+
 if TYPE_CHECKING:
     from tacit.data.ratings import Ratings
 
@@ -38,7 +40,7 @@ class Description:
 
 def describe(ratings: "Ratings") -> Description:
     rated = int(np.count_nonzero(ratings.item_counts))
-    times = None if ratings.times is None else ratings.times[ratings.times != np.iinfo(np.int64).min]
+    times = None if ratings.times is None else ratings.times[ratings.times != MISSING_TIME]
     entities = ratings.entities
     return Description(
         name=ratings.name,

@@ -8,6 +8,8 @@ from typing import Any, NewType, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InvalidParameter
+
 # What the file said, a whole number or text. A new type, so that the checker keeps ids and codes (bare ints) apart.
 UserId = NewType("UserId", object)
 ItemId = NewType("ItemId", object)
@@ -65,8 +67,24 @@ def code_of(ids: Ids, wanted: object) -> int | None:
     """The code of one id, or None."""
     if isinstance(wanted, str) != (ids.dtype.kind == "U") or isinstance(wanted, bool):
         return None
-    place = int(np.searchsorted(ids, wanted))  # type: ignore[call-overload]
+    if not isinstance(wanted, (str, int, float, np.integer, np.floating)):
+        return None
+    if not isinstance(wanted, str) and not -(2.0**63) <= wanted < 2.0**63:
+        return None
+    place = int(np.searchsorted(ids, wanted))
     return place if place < ids.size and ids[place] == wanted else None
+
+
+def checked_code(kind: str, code: int, n_codes: int) -> int:
+    """``code`` as an int, if there is one: numpy would take -1 for the last."""
+    number = None if isinstance(code, (bool, np.bool_)) or not hasattr(code, "__index__") else code.__index__()
+    if number is None or not 0 <= number < n_codes:
+        raise InvalidParameter(f"no such {kind} code; {codes_allowed(n_codes)}.")
+    return number
+
+
+def codes_allowed(n_codes: int) -> str:
+    return f"codes go from 0 to {n_codes - 1}" if n_codes else "there are none"
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -6,9 +6,10 @@ import numpy as np
 
 from tacit.data.assemble import Columns, assemble
 from tacit.data.catalogue import Catalogue
+from tacit.data.clock import MISSING_TIME
 from tacit.data.ids import encode
 from tacit.data.provenance import Provenance
-from tacit.data.ratings import MISSING_TIME, Ratings
+from tacit.data.ratings import Ratings
 from tacit.data.scale import Scale
 from tacit.data.source import Source
 from tacit.errors import InvalidParameter

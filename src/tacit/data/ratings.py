@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 from tacit.data.catalogue import Catalogue
 from tacit.data.describe import Description, describe
 from tacit.data.entities import Entities
-from tacit.data.ids import Codes, Ids, UserId, code_of, frozen
+from tacit.data.ids import Codes, Ids, UserId, checked_code, code_of, codes_allowed, frozen
 from tacit.data.provenance import UNKNOWN, Provenance
 from tacit.data.scale import Scale
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
-
-MISSING_TIME = int(np.iinfo(np.int64).min)  # a rating whose time is not known sorts before all others
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,12 +81,11 @@ class Ratings:
 
     def rows_of(self, user: int) -> slice:
         """The rows of the user with this code: ``ratings.items[ratings.rows_of(user)]``."""
-        if not 0 <= user < self.n_users:
-            raise InvalidParameter(f"user codes go from 0 to {self.n_users - 1}.")
+        user = checked_code("user", user, self.n_users)
         return slice(int(self.starts[user]), int(self.starts[user + 1]))
 
     def user_id(self, code: int) -> UserId:
-        return UserId(self.user_ids[code].item())
+        return UserId(self.user_ids[checked_code("user", code, self.n_users)].item())
 
     def user_code(self, user: UserId) -> int:
         """The code of a user id; ``UnknownName`` (which does not repeat the id) if there is none."""
@@ -99,17 +96,15 @@ class Ratings:
 
     def subset(self, rows: NDArray[np.bool_]) -> "Ratings":
         """The rows where the mask is true. Users, items and their codes stay, even those left without a rating."""
-        if rows.shape != (len(self),) or rows.dtype != np.bool_:
-            raise InvalidParameter(f"rows must be {len(self):,} true-or-false values, one for each rating.")
+        if not isinstance(rows, np.ndarray) or rows.shape != (len(self),) or rows.dtype != np.bool_:
+            raise InvalidParameter(f"rows must be an array of {len(self):,} true-or-false values, one for each rating.")
         kept = np.concatenate([np.zeros(1, dtype=np.int32), np.cumsum(rows, dtype=np.int32)])
         times = None if self.times is None else self.times[rows]
         return replace(self, starts=kept[self.starts], items=self.items[rows], values=self.values[rows], times=times)
 
     def select_users(self, users: NDArray[np.bool_] | NDArray[np.integer[Any]]) -> "Ratings":
         """Only these users (a mask, or codes), with new codes in the old order; items and their codes stay."""
-        wanted = users if users.dtype == np.bool_ else np.isin(np.arange(self.n_users), users)
-        if wanted.shape != (self.n_users,):
-            raise InvalidParameter(f"users must be user codes, or {self.n_users:,} true-or-false values.")
+        wanted = _mask(users, self.n_users)
         chosen = self.subset(np.repeat(wanted, self.counts))
         ends = np.concatenate([np.zeros(1, dtype=np.int32), chosen.starts[1:][wanted]])
         entities = None if self.entities is None else self.entities.select(wanted)
@@ -137,6 +132,19 @@ class Ratings:
     def describe(self) -> Description:
         """Sizes and averages for whoever holds the data. Exact, so not for release."""
         return describe(self)
+
+
+def _mask(users: object, n_users: int) -> NDArray[np.bool_]:
+    """Users given by a mask or by their codes, as a mask; a code that nobody has is refused, not passed over."""
+    if isinstance(users, np.ndarray) and users.dtype == np.bool_ and users.shape == (n_users,):
+        return users
+    if not isinstance(users, np.ndarray) or users.ndim != 1 or users.dtype.kind not in "iu":
+        raise InvalidParameter(f"users must be an array of user codes, or of {n_users:,} true-or-false values.")
+    if users.size and not 0 <= int(users.min()) <= int(users.max()) < n_users:
+        raise InvalidParameter(f"a user code is unknown; {codes_allowed(n_users)}.")
+    mask = np.zeros(n_users, dtype=np.bool_)
+    mask[users] = True
+    return mask
 
 
 def _check_shape(ratings: Ratings) -> None:

@@ -70,12 +70,18 @@ def available() -> list[Entry]:
 
 
 RatingsName: TypeAlias = Literal[
-    "movielens-small", "synthetic", "ml-100k", "ml-1m", "ml-latest-small", "ml-25m-first100k", "ml-25m", "eicu-demo"
+    "movielens-small", "ml-100k", "ml-1m", "ml-latest-small", "ml-25m-first100k", "ml-25m", "eicu-demo"
 ]
 
 
 @overload
 def load(name: RatingsName, **options: Any) -> Ratings: ...
+@overload
+def load(name: Literal["synthetic"], *, second_domain: Literal[False] = ..., **options: Any) -> Ratings: ...
+@overload
+def load(name: Literal["synthetic"], *, second_domain: Literal[True], **options: Any) -> TwoDomains: ...
+@overload
+def load(name: Literal["synthetic"], *, second_domain: bool, **options: Any) -> Ratings | TwoDomains: ...
 @overload
 def load(name: Literal["amazon-movies-books"], **options: Any) -> TwoDomains: ...
 @overload
@@ -171,5 +177,6 @@ def _call(reader: Callable[..., DataSet], options: dict[str, Any], *place: Path)
     lacking = [name for name, option in known.items() if option.default is Parameter.empty and name not in options]
     if strange or lacking:
         what = f"has no option {', '.join(strange)}" if strange else f"needs the options {', '.join(lacking)}"
-        raise InvalidParameter(f"{reader.__name__} {what}; its options are {', '.join(known) or 'none'}.")
+        hint = f" On the command line: tacit data import {place[0]}." if reader.__name__ == "read_table" else ""
+        raise InvalidParameter(f"{reader.__name__} {what}; its options are {', '.join(known) or 'none'}.{hint}")
     return reader(*place, **options)

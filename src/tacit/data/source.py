@@ -8,6 +8,7 @@ class Source:
     path: str
     first_line: int | None = None  # the line of row 0; None where only rows are counted, as in Parquet
     rating_column: str = "rating"
+    duplicates_hint: str = "Pass duplicates='latest' to keep the latest, 'mean' to average."
 
     def place(self, row: int) -> str:
         return f"row {row + 1}" if self.first_line is None else f"line {row + self.first_line}"

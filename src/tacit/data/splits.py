@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import probability, whole
-from tacit.data.ratings import MISSING_TIME, Ratings
+from tacit.data.clock import MISSING_TIME
+from tacit.data.draw import generator
+from tacit.data.ratings import Ratings
 from tacit.errors import InvalidData
 
 
@@ -36,14 +38,14 @@ def holdout(ratings: Ratings, share: float = 0.2, *, rng: np.random.Generator) -
     """A random ``share`` of all rows, rounded to whole rows, for testing."""
     test = np.zeros(len(ratings), dtype=np.bool_)
     wanted = round(probability("share", share) * len(ratings))
-    test[rng.permutation(len(ratings))[:wanted]] = True
+    test[generator(rng).permutation(len(ratings))[:wanted]] = True
     return _split(ratings, test)
 
 
 def crossfold(ratings: Ratings, folds: int = 5, *, rng: np.random.Generator) -> list[Split]:
     """``folds`` splits; each row is tested in exactly one of them, and fold sizes differ by at most one."""
     whole("folds", folds, least=2, most=max(2, len(ratings)))
-    fold = rng.permutation(len(ratings)) % folds
+    fold = generator(rng).permutation(len(ratings)) % folds
     return [_split(ratings, fold == place) for place in range(folds)]
 
 
@@ -52,7 +54,7 @@ def leave_out_per_user(ratings: Ratings, n: int = 1, *, keep: int = 1, rng: np.r
     whole("n", n, least=1)
     whole("keep", keep, least=0)
     taken = np.clip(ratings.counts - keep, 0, n)
-    order = np.lexsort((rng.random(len(ratings)), ratings.users))  # shuffled within each user
+    order = np.lexsort((generator(rng).random(len(ratings)), ratings.users))  # shuffled within each user
     place = np.empty(len(ratings), dtype=np.int64)
     place[order] = np.arange(len(ratings)) - np.repeat(ratings.starts[:-1], ratings.counts)
     return _split(ratings, place < np.repeat(taken, ratings.counts))
@@ -79,7 +81,7 @@ def hold_out_users(ratings: Ratings, share: float = 0.2, *, rng: np.random.Gener
     """All rows of a random ``share`` of the users for testing."""
     wanted = round(probability("share", share) * ratings.n_users)
     chosen = np.zeros(ratings.n_users, dtype=np.bool_)
-    chosen[rng.permutation(ratings.n_users)[:wanted]] = True
+    chosen[generator(rng).permutation(ratings.n_users)[:wanted]] = True
     return _split(ratings, np.repeat(chosen, ratings.counts))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from tacit.data.assemble import Columns, assemble
 from tacit.data.catalogue import Catalogue
+from tacit.data.clock import MISSING_TIME
 from tacit.data.entities import Entities
 from tacit.data.ids import Codes, Ids, encode
 from tacit.data.provenance import Provenance
@@ -120,7 +121,7 @@ def _table(ratings: Ratings) -> Any:
         "rating": ratings.values,
     }
     if ratings.times is not None:
-        columns["time"] = ratings.times  # MISSING_TIME is kept as it is: it sorts first in other tools too
+        columns["time"] = pa.array(ratings.times, mask=ratings.times == MISSING_TIME)  # null in other tools
     metadata = {_HEAD: json.dumps(head).encode(), _USERS: _packed(users), _ITEMS: _packed(items)}
     return pa.table(columns).replace_schema_metadata(metadata)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tacit.checks import finite, positive, whole
 from tacit.data.assemble import Columns, assemble
 from tacit.data.catalogue import Catalogue
+from tacit.data.draw import generator
 from tacit.data.entities import Entities
 from tacit.data.exposure import Exposure, rated_pairs
 from tacit.data.genres import GENRES
@@ -26,6 +27,7 @@ from tacit.errors import InvalidParameter
 # Spreads in units of a star on the scale 0.5 to 5; together about one star.
 _USER_SPREAD, _ITEM_SPREAD, _TASTE_SPREAD, _NOISE = 0.35, 0.35, 0.8, 0.6
 _ENTITY_SHARE = 0.2  # of the variance of tastes lies between entities
+_STEEPEST = 10.0  # of popularity and selectivity; beyond it nothing changes but the arithmetic overflows
 _FIRST_DAY, _YEAR = 1_000_000_000, 31_557_600
 
 
@@ -74,8 +76,10 @@ def synthetic(
     whole("rank", rank, least=1)
     whole("entities", entities, least=0)
     positive("ratings_per_user", ratings_per_user)
-    finite("popularity", popularity)
-    finite("selectivity", selectivity)
+    for name, exponent in (("popularity", popularity), ("selectivity", selectivity)):
+        if abs(finite(name, exponent)) > _STEEPEST:
+            raise InvalidParameter(f"{name} must lie from -{_STEEPEST:g} to {_STEEPEST:g}, not {exponent:g}.")
+    generator(rng)
     if not genres or not 0.0 <= overlap <= 1.0 or not np.isfinite(scale.high):
         raise InvalidParameter("genres must not be empty, overlap must lie in [0, 1], and the scale must have an end.")
     user_ids = np.arange(1, users + 1, dtype=np.int64)

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from tacit.cli.data import app
 from tacit.data import load
-from tacit.errors import RatingOutsideScale, TacitError
+from tacit.errors import InvalidData, RatingOutsideScale, TacitError
 from tests.unit.data.layouts import CSV_RATINGS, rows, write_open_bandit, write_pair
 
 COLUMNS = ["--user", "userId", "--item", "movieId", "--rating", "rating", "--scale", "0.5", "5"]
@@ -102,3 +102,46 @@ def test_every_command_has_help_with_an_example(command):
     assert done.exit_code == 0
     assert f"Example: tacit data {command}" in done.stdout
     assert "--json" in done.stdout
+
+
+def test_hints_name_the_option_that_is_wrong(file, tmp_path):
+    out = tmp_path / "out.parquet"
+    for wrong, option in (
+        (["--step", "0.7"], "--step"),
+        (["--step", "-1"], "--step"),
+        (["--scale", "5", "1", "--step", "1"], "--scale"),
+        (["--separator", "ä"], "--separator"),
+    ):
+        done = run("import", file, *COLUMNS, *wrong, "--out", out)
+        assert done.exit_code == 2
+        assert f"Invalid value for {option}" in done.output, done.output
+
+
+def test_describing_a_plain_table_leads_to_the_import(file):
+    done = run("describe", file)
+    assert f"tacit data import {file}" in str(done.exception)
+
+
+def test_a_header_alone_is_not_imported(file, tmp_path):
+    file.write_text(CSV_RATINGS.splitlines()[0] + "\n")
+    done = run("import", file, *COLUMNS, "--out", tmp_path / "out.parquet")
+    assert isinstance(done.exception, InvalidData)
+    assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize("columns", [80, None])
+def test_the_list_shows_names_and_paths_whole(tmp_path, monkeypatch, columns):
+    folder = tmp_path / "a folder [with] a rather long name, as they are" / "data"
+    folder.mkdir(parents=True)
+    write_pair(folder / "amazon-movies-books")
+    monkeypatch.setenv("TACIT_DATA", str(folder))
+    if columns is not None:  # as in a terminal of this width
+        from rich.console import Console
+
+        monkeypatch.setattr("tacit.cli.data._console", lambda: Console(width=columns))
+    shown = run("list").stdout
+    lines = [line.split("│")[1:-1] for line in shown.splitlines() if line.startswith("│")]
+    where = "".join(cells[3].strip() for cells in lines).replace(" ", "")
+    assert str(folder / "amazon-movies-books").replace(" ", "") in where
+    assert "amazon-movies-books" in {cells[0].strip() for cells in lines}
+    assert max(map(len, shown.splitlines()[:5])) <= (columns or 140)

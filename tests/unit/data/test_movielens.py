@@ -65,7 +65,7 @@ def test_the_100k_layout_is_read(tmp_path):
     assert rows(ratings) == [(1, 1, 5.0, 100), (7, 1, 1.0, 95), (7, 2, 3.0, 90)]
     assert ratings.catalogue.titles == ("Amélie (2001)", "unknown")
     assert [ratings.catalogue.genres_of(code) for code in (0, 1)] == [("Comedy",), ("None",)]
-    assert (ratings.entities.names, ratings.entities.codes.tolist()) == (("8", "V"), [0, 1])
+    assert (ratings.entities.names, ratings.entities.codes.tolist()) == (("8", "other"), [0, 1])
 
 
 @pytest.mark.parametrize("parquet", [False, True])
@@ -85,6 +85,34 @@ def test_entities_may_be_two_zip_digits(tmp_path):
     assert read_movielens(folder, zip_digits=2).entities.names == ("48", "70")
     with pytest.raises(InvalidParameter):
         read_movielens(folder, zip_digits=0)
+
+
+def test_zip_codes_with_letters_are_one_entity(tmp_path):
+    folder = write_100k(tmp_path / "ml-100k")
+    (folder / "u.data").write_text("1\t1\t5\t1\n2\t1\t5\t1\n3\t1\t5\t1\n4\t1\t5\t1\n")
+    (folder / "u.user").write_text("1|24|M|x|85711\n2|33|F|x|V3N4P\n3|33|F|x|E2E3R\n4|33|F|x|8A123\n")
+    entities = read_movielens(folder).entities
+    assert [entities.names[code] for code in entities.codes] == ["8", "other", "other", "8"]
+    entities = read_movielens(folder, zip_digits=2).entities
+    assert [entities.names[code] for code in entities.codes] == ["85", "other", "other", "other"]
+
+
+def test_the_10m_layout_without_users_has_half_stars_and_titles_in_utf_8(tmp_path):
+    folder = write_1m(tmp_path / "ml-10m")
+    (folder / "users.dat").unlink()
+    (folder / "ratings.dat").write_text("1::9::4.5::200\n1::3::3::100\n")
+    (folder / "movies.dat").write_text("3::Héat (1995)::Crime|IMAX\n9::War (1991)::(no genres listed)\n", "utf-8")
+    ratings = read_movielens(folder)
+    assert rows(ratings) == [(1, 3, 3.0, 100), (1, 9, 4.5, 200)]
+    assert (ratings.scale, ratings.entities) == (HALF_STARS, None)
+    assert ratings.catalogue.titles == ("Héat (1995)", "War (1991)")
+
+
+def test_an_id_of_too_many_digits_is_refused_with_its_line(tmp_path):
+    folder = write_1m(tmp_path / "ml")
+    (folder / "movies.dat").write_text("3::Heat::Crime\n" + "9" * 30 + "::Fargo::Crime\n")
+    with pytest.raises(InvalidData, match=r"movies\.dat, line 2, column 'MovieID'"):
+        read_movielens(folder)
 
 
 def test_a_folder_without_a_known_layout_says_what_was_expected(tmp_path):

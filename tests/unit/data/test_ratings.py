@@ -3,7 +3,18 @@ import pickle
 import numpy as np
 import pytest
 
-from tacit.data import STARS, Catalogue, Entities, ItemId, Ratings, TwoDomains, UserId, from_arrays, mix
+from tacit.data import (
+    MISSING_TIME,
+    STARS,
+    Catalogue,
+    Entities,
+    ItemId,
+    Ratings,
+    TwoDomains,
+    UserId,
+    from_arrays,
+    mix,
+)
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
 from tests.unit.data.layouts import rows
 
@@ -128,7 +139,94 @@ def test_ratings_survive_pickling(ratings):
     assert rows(pickle.loads(pickle.dumps(ratings))) == rows(ratings)
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"ratings": ["s3cret"]},
+        {"ratings": [object()]},
+        {"ratings": [[1], [1, 2]]},
+        {"ratings": [1e300]},
+        {"ratings": [None]},
+        {"users": [None]},
+        {"users": np.array(["s3cret", None], dtype=object)[1:]},
+        {"users": [float("nan")]},
+        {"users": [True]},
+        {"users": [[1], [1, 2]]},
+        {"users": np.array([True], dtype=object)},
+        {"users": np.array([2**63 + 77], dtype=np.uint64)},
+        {"items": [2**70 + 77]},
+        {"items": [b"s3cret"]},
+        {"times": [float("nan")]},
+        {"times": np.array([np.nan])},
+        {"times": [1e30]},
+        {"times": [2**63 + 77]},
+        {"times": [None]},
+        {"times": ["s3cret"]},
+        {"times": [1, 2]},
+    ],
+)
+def test_columns_that_cannot_be_used_are_refused_without_showing_a_value(columns):
+    with pytest.raises(InvalidData) as caught:
+        from_arrays(**({"users": [1], "items": [2], "ratings": [3], "scale": STARS} | columns))
+    message = str(caught.value)
+    assert message.startswith("invalid-data: ")
+    assert not any(secret in message for secret in ("s3cret", str(2**63 + 77), str(2**70 + 77), "e300", "e+300"))
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_ids_in_a_column_of_objects_are_numbers_or_text():
+    mixed = from_arrays(np.array([7, "a"], dtype=object), np.array([2, 1], dtype=object), [1, 2], scale=STARS)
+    assert mixed.user_ids.tolist() == ["7", "a"]
+    assert mixed.catalogue.ids.tolist() == [1, 2]
+    large = from_arrays(np.array([2**63 - 1], dtype=np.uint64), [1], [1], scale=STARS)
+    assert large.user_id(0) == 2**63 - 1
+
+
+def test_dates_of_numpy_become_seconds():
+    days = np.array(["1970-01-02", "NaT"], dtype="datetime64[ns]")
+    assert from_arrays([1, 2], [1, 1], [1, 2], days, scale=STARS).times.tolist() == [86_400, MISSING_TIME]
+
+
+@pytest.mark.parametrize("code", [-1, 3, 999, 1.0, "1", None, True])
+def test_a_code_that_nobody_has_is_refused(ratings, code):
+    for look in (
+        ratings.user_id,
+        ratings.rows_of,
+        ratings.catalogue.id,
+        ratings.catalogue.title,
+        ratings.catalogue.genres_of,
+    ):
+        with pytest.raises(InvalidParameter, match="codes go from 0 to 2"):
+            look(code)
+
+
+@pytest.mark.parametrize("user", [None, 1, 2**70, float("nan"), ["bob"]])
+def test_what_is_no_id_is_an_unknown_user(ratings, user):
+    with pytest.raises(UnknownName):
+        ratings.user_code(UserId(user))
+    with pytest.raises(UnknownName):
+        ratings.catalogue.code(ItemId(user))
+
+
+@pytest.mark.parametrize("users", [np.array([0, 999]), np.array([-1]), [0, 1], np.array([0.0]), np.array([True]), None])
+def test_users_that_are_not_there_cannot_be_selected(ratings, users):
+    with pytest.raises(InvalidParameter, match="user code"):
+        ratings.select_users(users)
+
+
+def test_nobody_may_be_selected(ratings):
+    assert ratings.select_users(np.zeros(0, dtype=np.int64)).n_users == 0
+
+
+@pytest.mark.parametrize("mask", [[True] * 5, None, np.ones(5), np.ones(4, dtype=np.bool_)])
+def test_a_subset_takes_an_array_of_flags_and_nothing_else(ratings, mask):
+    with pytest.raises(InvalidParameter, match="array of 5 true-or-false values"):
+        ratings.subset(mask)
+
+
 def test_empty_ratings_are_a_value_like_any_other():
+    assert len(from_arrays([], [], [], [], scale=STARS)) == 0
     empty = from_arrays(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), [], scale=STARS)
     assert (len(empty), empty.n_users, empty.csr().shape) == (0, 0, (0, 0))
     assert empty.describe().mean is None

@@ -35,6 +35,8 @@ def test_ml_100k():
     assert (len(ratings), ratings.n_users, ratings.n_items) == (100_000, 943, 1_682)
     assert stars(ratings) == [6_110, 11_370, 27_145, 34_174, 21_201]
     assert ratings.values.mean(dtype=np.float64) == pytest.approx(3.52986)
+    assert ratings.entities.names == (*"0123456789", "other")
+    assert ratings.entities.sizes.tolist() == [96, 97, 101, 62, 77, 121, 78, 67, 56, 170, 18]
 
 
 def test_ml_1m():

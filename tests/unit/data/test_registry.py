@@ -1,12 +1,14 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal, get_args, get_overloads, get_type_hints
 
 import numpy as np
 import pytest
 
 import tacit.data
 from tacit.data import Impressions, Ratings, TwoDomains, available, from_arrays, load, load_ratings, write
+from tacit.data.registry import RatingsName
 from tacit.data.scale import STARS
 from tacit.errors import InvalidData, InvalidParameter, MissingExtra, UnknownName
 from tests.unit.data.layouts import (
@@ -123,3 +125,24 @@ def test_every_public_name_can_be_had():
     assert sorted(tacit.data.__all__) == sorted(tacit.data._HOME)
     with pytest.raises(AttributeError):
         tacit.data.nothing  # noqa: B018
+
+
+def test_the_types_of_load_know_that_synthetic_may_be_two_domains():
+    assert isinstance(load("synthetic", users=20, items=30), Ratings)
+    assert isinstance(load("synthetic", second_domain=True, users=20, items=30), TwoDomains)
+    told = {
+        (hints.get("second_domain"), hints["return"])
+        for hints in map(get_type_hints, get_overloads(load))
+        if hints["name"] == Literal["synthetic"]
+    }
+    assert told == {(Literal[False], Ratings), (Literal[True], TwoDomains), (bool, Ratings | TwoDomains)}
+    assert "synthetic" not in get_args(RatingsName)
+
+
+def test_a_table_without_options_leads_to_the_import(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b,c\n1,2,3\n")
+    with pytest.raises(
+        InvalidParameter, match=r"needs the options user, item, rating, scale.*tacit data import .*x\.csv"
+    ):
+        load(path)

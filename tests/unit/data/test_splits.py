@@ -94,3 +94,10 @@ def test_a_share_outside_0_and_1_is_refused(world, share):
         holdout(world, share, rng=rng())
     with pytest.raises(InvalidParameter, match="folds"):
         crossfold(world, 1, rng=rng())
+
+
+@pytest.mark.parametrize("split", [holdout, crossfold, leave_out_per_user, hold_out_users])
+@pytest.mark.parametrize("seed", [1, None, np.random])
+def test_a_seed_in_place_of_a_generator_is_refused(world, split, seed):
+    with pytest.raises(InvalidParameter, match="rng must be a numpy Generator"):
+        split(world, rng=seed)

@@ -4,7 +4,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data import COUNTS, STARS, Entities, from_arrays, read, read_movielens, synthetic, synthetic_counts, write
+from tacit.data import (
+    COUNTS,
+    MISSING_TIME,
+    STARS,
+    Entities,
+    from_arrays,
+    read,
+    read_movielens,
+    synthetic,
+    synthetic_counts,
+    write,
+)
 from tacit.errors import InvalidData, InvalidParameter
 from tests.unit.data.layouts import same, write_1m
 
@@ -95,3 +106,12 @@ def test_a_file_changed_by_hand_is_refused(tmp_path):
 def test_entities_must_be_one_for_each_user():
     with pytest.raises(InvalidData, match="one entity for each"):
         from_arrays([1], [1], [1], scale=STARS).with_entities(Entities.from_labels("clinic", ["a", "b"]))
+
+
+def test_a_missing_time_is_null_in_the_file_and_read_back(tmp_path):
+    ratings = from_arrays([1, 2], [1, 1], [1, 2], [7, MISSING_TIME], scale=STARS)
+    path = write(ratings, tmp_path / "r.parquet")
+    assert pl.read_parquet(path)["time"].to_list() == [7, None]
+    assert same(read(path), ratings)
+    unknown = from_arrays([1], [1], [1], [MISSING_TIME], scale=STARS)
+    assert same(read(write(unknown, path)), unknown)

@@ -1,3 +1,4 @@
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -185,8 +186,95 @@ def test_bad_cells_of_a_parquet_file_name_the_row(tmp_path):
         read(path)
 
 
-def test_a_header_alone_is_an_empty_set_of_ratings(tmp_path):
-    assert len(read(tmp_path / "r.csv", HEADER)) == 0
+@pytest.mark.parametrize("text", [HEADER, HEADER.strip(), HEADER + "\n\n"])
+def test_a_header_alone_is_refused_as_it_holds_no_ratings(tmp_path, text):
+    with pytest.raises(InvalidData, match="holds no ratings"):
+        read(tmp_path / "r.csv", text)
+
+
+def test_a_parquet_file_without_rows_is_refused(tmp_path):
+    path = tmp_path / "r.parquet"
+    frame = pl.DataFrame({"who": ["a"], "what": ["x"], "stars": [1.0], "when": [1]})
+    frame.head(0).write_parquet(path)
+    with pytest.raises(InvalidData, match="holds no ratings"):
+        read(path)
+
+
+def test_a_file_without_header_is_refused_without_showing_its_first_line(tmp_path):
+    with pytest.raises(MissingColumn) as caught:
+        read(tmp_path / "r.csv", "alice@example.org,secretfilm,5,77\nbob,x,4,1\n")
+    message = str(caught.value)
+    assert "among its 4 columns. The file may lack a header line." in message
+    assert not any(secret in message for secret in ("alice", "secretfilm", "'5'", "77"))
+
+
+def test_another_separator_is_noticed(tmp_path):
+    with pytest.raises(MissingColumn, match=r"among its 1 column\..*pass separator=';' .*--separator"):
+        read(tmp_path / "r.csv", GOOD.replace(",", ";"))
+    with pytest.raises(MissingColumn, match=r"pass separator=','"):
+        read(tmp_path / "r.tsv", GOOD)
+    with pytest.raises(MissingColumn, match=r"pass separator=';'") as caught:
+        read(tmp_path / "r.csv", "s3cret;x;4,5;1\ns3cret;y;4,0;1\n".replace(",5", ".5").replace(",0", ".0"))
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("separator", ["ä", "::", "", '"', "\n"])
+def test_a_separator_that_is_not_one_ascii_character_is_refused(tmp_path, separator):
+    with pytest.raises(InvalidParameter, match="one ASCII character"):
+        read(tmp_path / "r.csv", GOOD, separator=separator)
+
+
+def test_a_wanted_column_that_comes_twice_is_refused(tmp_path):
+    with pytest.raises(InvalidData, match="has 2 columns 'stars'; rename all but one"):
+        read(tmp_path / "r.csv", "who,what,stars,when,stars\nann,x,4,1,5\n")
+    note = "who,note,what,stars,when,note\nann,a,x,4,1,b\n"
+    assert len(read(tmp_path / "r.csv", note)) == 1  # a column that nobody reads may come twice
+    named = "who,what,stars,when,stars_duplicated_0\nann,x,4,1,5\n"
+    assert len(read(tmp_path / "r.csv", named)) == 1
+
+
+def test_damaged_compression_and_random_bytes_are_called_what_they_are(tmp_path):
+    packed = gzip.compress((HEADER + "".join(f"u{n},x,{n % 5 + 1},{n}\n" for n in range(5000))).encode())
+    damaged = packed[:500] + bytes(200) + packed[700:]
+    for content in (packed[: len(packed) // 2], packed[:12], damaged):
+        with pytest.raises(InvalidData, match="damaged or cut off"):
+            read(tmp_path / "r.csv.gz", content)
+    rng = np.random.default_rng(1)
+    for size in (60, 3000):
+        for name in ("r.csv", "r.csv.gz"):
+            with pytest.raises(InvalidData, match="is not UTF-8 text, nor text compressed"):
+                read(tmp_path / name, b"\x00" + rng.bytes(size))
+
+
+def test_an_infinite_rating_is_not_called_missing(tmp_path):
+    with pytest.raises(InvalidData, match="not finite"):
+        read(tmp_path / "r.csv", HEADER + "ann,x,inf,1\n")
+
+
+def test_the_hint_about_duplicates_serves_the_command_line_too(tmp_path):
+    with pytest.raises(DuplicateRatings, match=r"duplicates='latest' .*--duplicates latest\|mean"):
+        read(tmp_path / "r.csv", HEADER + "ann,x,4,1\nann,x,5,1\n")
+
+
+def test_the_type_of_a_parquet_column_is_named_without_its_values(tmp_path):
+    path = tmp_path / "r.parquet"
+    good = {"who": ["a"], "what": ["x"], "stars": [1.0], "when": [1]}
+    for column in ("stars", "when"):
+        secret = pl.Series(column, ["s3cret"], dtype=pl.Enum(["s3cret"]))
+        pl.DataFrame(good).with_columns(secret).write_parquet(path)
+        with pytest.raises(InvalidData, match=f"column '{column}'") as caught:
+            read(path)
+        assert "s3cret" not in str(caught.value)
+
+
+def test_a_time_beyond_64_bits_names_its_row_and_not_its_value(tmp_path):
+    path = tmp_path / "r.parquet"
+    when = pl.Series([1, 2**63 + 77], dtype=pl.UInt64)
+    pl.DataFrame({"who": ["a", "b"], "what": ["x", "x"], "stars": [1.0, 2.0], "when": when}).write_parquet(path)
+    with pytest.raises(InvalidData, match="row 2, column 'when'") as caught:
+        read(path)
+    assert str(2**63 + 77) not in str(caught.value)
+    assert caught.value.__context__ is None
 
 
 def test_a_file_that_is_not_there_and_one_column_for_two_roles(tmp_path):

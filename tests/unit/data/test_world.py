@@ -175,3 +175,21 @@ def test_counts_have_the_mean_of_their_law():
     assert gamma.values.sum() / 300_000 == pytest.approx(1.0, rel=0.1)
     with pytest.raises(InvalidParameter):
         synthetic_counts(law="normal", rng=rng())
+
+
+@pytest.mark.parametrize("bad", [{"selectivity": 1e6}, {"selectivity": -11}, {"popularity": -1e6}])
+def test_exponents_that_would_overflow_are_refused(bad):
+    with pytest.raises(InvalidParameter, match="must lie from -10 to 10"):
+        synthetic(users=5, items=5, rng=rng(), **bad)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("steep", [-10, 10])
+def test_the_steepest_worlds_are_made_without_a_warning(steep):
+    assert len(synthetic(users=200, items=50, selectivity=steep, popularity=steep, rng=rng())) > 0
+
+
+def test_a_seed_in_place_of_a_generator_is_refused():
+    for make in (synthetic, synthetic_counts):
+        with pytest.raises(InvalidParameter, match="rng must be a numpy Generator"):
+            make(users=5, items=5, rng=1)

@@ -13,12 +13,15 @@ from tacit.data.readers import times
 from tacit.data.readers.table import Kind, read_columns
 from tacit.data.scale import Scale
 from tacit.data.source import Source
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
     import polars as pl
 
 _HINT = "Say which column is which with user=, item=, rating=, time= (on the command line --user, --item, …)."
+_DUPLICATES_HINT = (
+    "Pass duplicates='latest' to keep the latest, 'mean' to average (on the command line --duplicates latest|mean)."
+)
 
 
 def read_table(
@@ -46,6 +49,8 @@ def read_table(
     if len(kinds) != 3 + (time is not None):
         raise InvalidParameter("user, item, rating and time must be different columns.")
     frame, source = read_columns(path, kinds, separator=separator, hint=_HINT)
+    if not frame.height:
+        raise InvalidData(f"{path} holds no ratings: there is no row below the names of the columns.")
     columns = Columns(
         users=coded(frame[user]),
         items=coded(frame[item]),
@@ -55,7 +60,7 @@ def read_table(
     return assemble(
         columns,
         scale=scale,
-        source=Source(source.path, source.first_line, rating),
+        source=Source(source.path, source.first_line, rating, _DUPLICATES_HINT),
         duplicates=duplicates,
         name=name or path.name.split(".")[0],
         provenance=provenance or Provenance(source=path.name),

@@ -31,7 +31,7 @@ def read_movielens(
         if file is not None:
             return layout.read(folder, file, duplicates=duplicates, zip_digits=zip_digits, name=name or folder.name)
     raise InvalidData(
-        f"{folder} has no MovieLens layout: expected u.data (100K), ratings.dat or ratings.parquet with movies.dat (1M), "
+        f"{folder} has no MovieLens layout: expected u.data (100K), ratings.dat or ratings.parquet with movies.dat (1M, 10M), "
         "or ratings.csv, also .gz or .zst (latest, 20M and later)."
     )
 

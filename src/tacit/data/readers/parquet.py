@@ -39,7 +39,8 @@ def _cast(column: "pl.Series", kind: Kind, source: Source) -> "pl.Series":
     if kind == "time":
         return times.from_typed(column, source)
     if not _fits(column.dtype, kind):
-        raise InvalidData(f"{source.path}, column {column.name!r}: expected {EXPECTED[kind]}, found {column.dtype}.")
+        found = column.dtype.base_type()  # the full type of an Enum lists its values
+        raise InvalidData(f"{source.path}, column {column.name!r}: expected {EXPECTED[kind]}, found {found}.")
     typed = column.cast(polars_types()[kind], strict=False)
     if typed.null_count() and kind not in MAY_BE_MISSING:
         raise InvalidData(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tacit.data.readers import times
 from tacit.data.source import Source
-from tacit.errors import InvalidData, MissingColumn
+from tacit.errors import InvalidData, InvalidParameter, MissingColumn
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,6 +32,10 @@ EXPECTED: Mapping[Kind, str] = {
 }
 MAY_BE_MISSING: frozenset[Kind] = frozenset({"time", "integer or none", "text or none"})
 
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # how gzip and Zstandard files begin
+_NEVER_IN_TEXT = frozenset(range(32)) - frozenset(b"\t\n\v\f\r\x1a\x1b")
+_NO_TEXT = "{path} is not UTF-8 text, nor text compressed with gzip or Zstandard. Expected CSV, TSV or .parquet."
+
 
 def is_parquet(path: Path) -> bool:
     return path.suffix in {".parquet", ".pq"}
@@ -51,11 +55,15 @@ def read_columns(
     if is_parquet(path):
         from tacit.data.readers import parquet
 
-        _check_columns(path, parquet.columns(path), kinds, hint)
+        _check_columns(path, parquet.columns(path), kinds, hint=hint)
         return parquet.read(path, kinds)
-    separator = separator or _separator(path)
+    separator = _separator(path) if separator is None else separator
+    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
+        raise InvalidParameter("separator must be one ASCII character, not a quotation mark or a line end.")
     inside = _header(path, separator, names)
-    _check_columns(path, list(inside), kinds, hint)
+    _check_columns(path, list(inside), kinds, separator, hint)
+    if names is None:
+        _check_repeats(path, separator, list(inside), kinds)
     source = Source(str(path), first_line=1 if names else 2)
     frame = _without_gaps(_read_csv(path, separator, names is None, kinds, inside), kinds, source)
     for column in [column for column, kind in kinds.items() if kind == "time" and frame[column].null_count()]:
@@ -83,10 +91,45 @@ def _separator(path: Path) -> str:
     return "\t" if {".tsv", ".tab"} & set(path.suffixes) else ","
 
 
-def _check_columns(path: Path, found: Sequence[str], kinds: Mapping[str, Kind], hint: str) -> None:
-    missing = ", ".join(repr(column) for column in kinds if column not in found)
-    if missing:
-        raise MissingColumn(f"{path} has no column {missing}; it has {', '.join(map(repr, found))}. {hint}".rstrip())
+def _check_columns(
+    path: Path, found: Sequence[str], kinds: Mapping[str, Kind], separator: str | None = None, hint: str = ""
+) -> None:
+    """The columns found are listed only if one of them was wanted: without a header they are somebody's ratings."""
+    missing = [column for column in kinds if column not in found]
+    if not missing:
+        return
+    wanted = ", ".join(map(repr, missing))
+    if len(missing) < len(kinds):
+        raise MissingColumn(f"{path} has no column {wanted}; it has {', '.join(map(repr, found))}. {hint}".rstrip())
+    if separator is not None and _is_binary(path):
+        raise InvalidData(_NO_TEXT.format(path=path))
+    other = None if separator is None else _other_separator(found, separator, kinds)
+    if other is not None:
+        hint = f"It looks separated by {other!r}: pass separator={other!r} (on the command line --separator)."
+    count = f"{len(found):,} columns" if len(found) != 1 else "1 column"
+    headless = "" if separator is None else " The file may lack a header line."
+    raise MissingColumn(f"{path} has no column {wanted} among its {count}.{headless} {hint}".rstrip())
+
+
+def _other_separator(found: Sequence[str], separator: str, kinds: Mapping[str, Kind]) -> str | None:
+    """What the cells of the first line are separated by, if it is not ``separator``."""
+    for other in (one for one in (";", "\t", "|", ",") if one != separator):
+        cells = {cell.strip(' "') for cell in separator.join(found).split(other)}
+        if cells & set(kinds) or (len(found) == 1 and len(cells) > 1):
+            return other
+    return None
+
+
+def _check_repeats(path: Path, separator: str, found: Sequence[str], kinds: Mapping[str, Kind]) -> None:
+    """Refuse two columns of one wanted name. polars gives the second a new name, so the first line tells."""
+    import polars as pl
+
+    if not any("_duplicated_" in column for column in found):
+        return
+    line = pl.read_csv(path, separator=separator, has_header=False, n_rows=1, infer_schema=False).row(0)
+    for column in kinds:
+        if line.count(column) > 1:
+            raise InvalidData(f"{path} has {line.count(column)} columns {column!r}; rename all but one.")
 
 
 def _header(path: Path, separator: str, names: Sequence[str] | None) -> dict[str, str]:
@@ -126,15 +169,26 @@ def _read_csv(
     raise _explanation(path, separator, has_header)
 
 
+def _is_binary(path: Path) -> bool:
+    """Whether the file is neither text nor compressed: it begins with bytes that no text has."""
+    with path.open("rb") as file:
+        start = file.read(4096)
+    return not start.startswith(_COMPRESSED) and any(byte in _NEVER_IN_TEXT for byte in start)
+
+
 def _explanation(path: Path, separator: str, has_header: bool) -> InvalidData:
-    """Why polars gave up: a row with too many cells, text that is not UTF-8, or a quotation mark left open."""
+    """Why polars gave up: no text, damage, a row with too many cells, a broken encoding, or a quotation mark left open."""
     import polars as pl
 
+    if _is_binary(path):
+        return InvalidData(_NO_TEXT.format(path=path))
     lines = pl.Series(dtype=pl.String)
     with suppress(pl.exceptions.PolarsError, OSError):
         lines = pl.read_csv(
             path, separator="\x01", quote_char=None, has_header=False, infer_schema=False, encoding="utf8-lossy"
         ).to_series()
+    if lines.is_empty():
+        return InvalidData(f"{path} cannot be read: if it is compressed, it is damaged or cut off.")
     cells = lines.fill_null("").str.replace_all('"[^"]*"', "").str.count_matches(separator, literal=True)
     too_many = cells > cells.head(1)
     if too_many.any():

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.ratings import MISSING_TIME
+from tacit.data.clock import MISSING_TIME
 from tacit.data.source import Source
 from tacit.errors import InvalidData
 
@@ -44,10 +44,18 @@ def from_typed(column: "pl.Series", source: Source) -> "pl.Series":
     if column.dtype == pl.String:
         return from_text(column, source)
     if column.dtype.is_temporal() and column.dtype not in (pl.Duration, pl.Time):
-        return column.cast(pl.Datetime("us")).dt.epoch("s")
+        return _checked(column, column.cast(pl.Datetime("us"), strict=False).dt.epoch("s"), source)
     if column.dtype.is_integer():
-        return column.cast(pl.Int64)
-    raise InvalidData(f"{source.path}, column {column.name!r}: expected {EXPECTED}, found {column.dtype}.")
+        return _checked(column, column.cast(pl.Int64, strict=False), source)
+    found = column.dtype.base_type()  # the full type of an Enum lists its values
+    raise InvalidData(f"{source.path}, column {column.name!r}: expected {EXPECTED}, found {found}.")
+
+
+def _checked(column: "pl.Series", seconds: "pl.Series", source: Source) -> "pl.Series":
+    lost = seconds.is_null() & column.is_not_null()
+    if lost.any():
+        raise InvalidData(f"{source.at(lost.arg_max() or 0, column.name)}: expected {EXPECTED}, or nothing.")
+    return seconds
 
 
 def to_array(seconds: "pl.Series") -> NDArray[np.int64]:
