@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from tacit.audit import AuditReport, By, check, distribution, empirical, lattice, suite
-from tacit.audit.cases import Draws
+from tacit.audit.cases import LESS_NOISE, Draws, FromOutside
 from tacit.audit.twins.features import SeededNoise
-from tacit.mechanisms import GaussianSum, Noise, VectorLaplace
+from tacit.audit.twins.mislabelled import with_less_noise
+from tacit.mechanisms import GaussianSum, LaplaceSum, Noise, ReplayedNoise, VectorLaplace
 from tacit.mechanisms.grid import STEPS
 
 pytestmark = pytest.mark.statistical
@@ -49,6 +50,27 @@ def test_the_sampler_of_a_wrong_scale_fails_its_own_audit(noise: Noise) -> None:
 
     loss = lattice.gaussian_epsilon(STEPS, real.variance_in_steps, real.delta)
     assert not check.sampled(real, fit(real), fit(distribution.off_by(real)), loss=loss, draws=100_000).holds
+
+
+LOOKS = {look.mechanism.name: look for look in suite.all_from_outside()}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS.keys())
+def test_every_look_from_outside_refuses_a_quarter_of_the_noise(look: FromOutside, noise: Noise) -> None:
+    assert not look.look(with_less_noise(look.mechanism, LESS_NOISE), noise, Draws()).holds
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS.keys())
+def test_every_look_from_outside_refuses_next_to_no_noise(look: FromOutside, noise: Noise) -> None:
+    assert not look.look(with_less_noise(look.mechanism, 40.0), noise, Draws(single=1_000)).holds
+
+
+@pytest.mark.parametrize("name", [LaplaceSum.name, VectorLaplace.name])
+@pytest.mark.parametrize("factor", [1.5, 2.0])
+def test_where_the_claim_is_attained_half_as_much_again_is_refused(name: str, factor: float) -> None:
+    look = LOOKS[name]
+    found = look.look(with_less_noise(look.mechanism, factor), ReplayedNoise(11), Draws(single=6_000))
+    assert found.claimed < found.loss < factor * found.claimed
 
 
 def test_the_audit_holds_under_the_seed_of_the_day(noise: Noise) -> None:

@@ -82,10 +82,10 @@ def _lower_bound(
     if min(first.shape[1], second.shape[1]) < 10 or not names:
         raise InvalidParameter("an empirical bound needs at least ten draws of each input.")
     one, two = _size_to_choose(first.shape[1]), _size_to_choose(second.shape[1])
-    # judged as they would be on the rest, which is four times as large: a plain ratio would choose the rarest event
+    # judged by bounds as for twice the draws: a plain ratio, or more trust in few draws, would choose too rare an event
     lows, highs = zip(
-        _bounds(4 * first[:, :one].sum(axis=1), 4 * one, mistrust / 2.0),
-        _bounds(4 * second[:, :two].sum(axis=1), 4 * two, mistrust / 2.0),
+        _bounds(2 * first[:, :one].sum(axis=1), 2 * one, mistrust / 2.0),
+        _bounds(2 * second[:, :two].sum(axis=1), 2 * two, mistrust / 2.0),
         strict=True,
     )
     guesses = np.concatenate([(lows[0] - delta) / highs[1], (lows[1] - delta) / highs[0]])

@@ -50,10 +50,10 @@ class Finding:
         return self.claimed - self.loss
 
     @property
-    def explained(self) -> bool:
-        """Whether an exact claim is attained, or its slack is what an independent formula says it is."""
+    def explained(self) -> bool | None:
+        """Whether the claim is attained, or its slack is what an independent formula says; None where neither is known."""
         if self.tight is None or self.tight:
-            return True
+            return self.tight
         return self.reference is not None and abs(self.reference - self.loss) <= 1e-9
 
     def to_json(self) -> dict[str, Any]:
@@ -64,6 +64,8 @@ class Finding:
                 "epsilon": number(self.guarantee.epsilon),
                 "delta": self.guarantee.delta,
                 "unit": str(self.guarantee.protects),
+                "measure": self.measure.value,
+                "value": number(self.claimed),  # what ``loss`` is to be compared with
             },
             "by": self.by.value,
             "measure": self.measure.value,

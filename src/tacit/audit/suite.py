@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from tacit.audit.cases import Case, Draws, Twin, features, responses, selection, sparse, sums
+from tacit.audit.cases import Case, Draws, FromOutside, Twin, features, responses, selection, sparse, sums
 from tacit.audit.findings import AuditReport, By, TwinFinding
 from tacit.errors import UnknownName
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
@@ -75,3 +75,10 @@ def all_cases() -> list[Case]:
 def all_twins() -> list[Twin]:
     """Every broken twin, in the order of the table."""
     return sorted((twin for room in _ROOMS for twin in room.twins()), key=lambda twin: NAMES.index(twin.of))
+
+
+def all_from_outside() -> list[FromOutside]:
+    """Every black box that is looked at from outside, in the order of the table."""
+    return sorted(
+        (look for room in _ROOMS for look in room.from_outside()), key=lambda look: NAMES.index(look.mechanism.name)
+    )

@@ -51,6 +51,21 @@ def test_every_mechanism_has_a_broken_twin_that_enumeration_catches() -> None:
     assert {twin.of for twin in suite.all_twins() if twin.by is By.EXACT} == set(suite.NAMES)
 
 
+def test_every_look_from_outside_has_a_twin_with_a_quarter_of_the_noise() -> None:
+    looks = suite.all_from_outside()
+    assert [look.mechanism.name for look in looks] == list(suite.NAMES)
+    assert {look.twin().name for look in looks} <= {twin.name for twin in suite.all_twins() if twin.by is By.EMPIRICAL}
+    assert len(looks) == sum(case.by is By.EMPIRICAL for case in suite.all_cases())
+
+
+def test_votes_are_enumerated_under_both_relations_and_in_fractions(exact_report: AuditReport) -> None:
+    cases = {(finding.name, finding.case) for finding in exact_report.mechanisms}
+    for relation in Relation:
+        assert (SparseVector.name, f"votes of 3 users, one {relation}") in cases
+        for name in (ExponentialMechanism.name, PermuteAndFlip.name, LaplaceNoisyMax.name, GumbelTopK.name):
+            assert (name, f"votes in halves of 2 users, one {relation}") in cases
+
+
 def test_cases_are_labelled_with_the_method_they_use(exact_report: AuditReport) -> None:
     assert {finding.by for finding in exact_report.mechanisms} == {By.EXACT}
     assert {twin.finding.by for twin in exact_report.twins} == {By.EXACT}
@@ -61,10 +76,13 @@ def test_every_claim_holds(exact_report: AuditReport) -> None:
 
 
 def test_every_claim_is_tight_or_its_slack_is_what_a_closed_form_says(exact_report: AuditReport) -> None:
-    assert [finding for finding in exact_report.mechanisms if not finding.explained] == []
+    assert [finding for finding in exact_report.mechanisms if finding.explained is False] == []
     not_judged = [finding for finding in exact_report.mechanisms if finding.tight is None]
     assert {finding.measure for finding in not_judged} == {Measure.RHO}  # general rules; all other claims are judged
     assert {f.name for f in not_judged} == {PermuteAndFlip.name, LaplaceNoisyMax.name, GumbelTopK.name}
+    # a slack that was not judged is not passed off as explained
+    assert [f for f in exact_report.mechanisms if f.explained is None] == not_judged
+    assert {f.to_json()["explained"] for f in not_judged} == {None}
 
 
 def test_these_claims_are_attained(exact_report: AuditReport) -> None:
@@ -180,10 +198,14 @@ def test_the_report_is_json_of_the_agreed_shape(exact_report: AuditReport) -> No
     assert set(found) >= {"mechanisms", "twins"}
     for row in found["mechanisms"]:
         assert set(row) >= {"name", "claim", "by", "loss", "holds"}
-        assert set(row["claim"]) == {"epsilon", "delta", "unit"}
-        assert row["loss"] <= row["claim"]["epsilon"] + 1e-9
+        assert set(row["claim"]) == {"epsilon", "delta", "unit", "measure", "value"}
+        assert (row["claim"]["measure"], row["claim"]["value"]) == (row["measure"], row["claimed"])
+        assert row["loss"] <= row["claim"]["value"] + 1e-9
+        if row["measure"] in ("epsilon", "epsilon per distance"):
+            assert row["claim"]["value"] == row["claim"]["epsilon"]
     for row in found["twins"]:
         assert set(row) >= {"name", "of", "caught"}
+        assert row["loss"] == "inf" or row["loss"] > row["claim"]["value"]
     assert "inf" in {row["loss"] for row in found["twins"]}
 
 

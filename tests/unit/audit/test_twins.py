@@ -8,7 +8,7 @@ import pytest
 from tacit.audit import closed_forms, domains, exact
 from tacit.audit.twins import REASON
 from tacit.audit.twins.features import FloatNoise, RedrawnUntilInside, SeededNoise, last_bit
-from tacit.audit.twins.mislabelled import Mislabelled
+from tacit.audit.twins.mislabelled import Mislabelled, with_less_noise
 from tacit.audit.twins.responses import BitVectorResponse
 from tacit.audit.twins.sums import ClippedAfterSum, ClippedPerCoordinate, LocalSensitivity, PricedAsAdded
 from tacit.mechanisms import (
@@ -53,6 +53,18 @@ def test_a_mislabelled_selection_promises_nothing_either() -> None:
     real = ExponentialMechanism(PROFILES, 1.0)
     release = Mislabelled("twin", real, real.guarantee).release_many([[0.0, 1.0]])
     assert release.guarantee.promises_nothing
+
+
+def test_less_noise_is_less_noise_under_the_old_claim() -> None:
+    laplace, gaussian, features = LaplaceSum(2, 1.0, 2.0), GaussianSum(2, 1.0, 2.0, 0.01), VectorLaplace(1, 0.5)
+    for real in (laplace, gaussian, features):
+        assert with_less_noise(real, 4.0).guarantee == real.guarantee
+        assert with_less_noise(real, 4.0).name != real.name
+    assert with_less_noise(laplace, 4.0).runs.scale_in_steps == laplace.scale_in_steps / 4
+    assert with_less_noise(features, 4.0).runs.scale_in_steps == features.scale_in_steps / 4
+    variance = with_less_noise(gaussian, 4.0).runs.variance_in_steps
+    assert float(variance) == pytest.approx(float(gaussian.variance_in_steps) / 16.0, rel=1e-9)
+    assert with_less_noise(laplace, 4.0).release([[0.1, 0.2]]).guarantee.promises_nothing
 
 
 def test_seeded_noise_always_releases_the_same() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.audit import check, distribution, empirical, exact
-from tacit.audit.cases import Case, Draws, Twin
+from tacit.audit.cases import Case, Draws, FromOutside, Twin
 from tacit.audit.findings import By, Finding, Measure
 from tacit.audit.twins.features import FloatNoise, RedrawnUntilInside, SeededNoise, last_bit
 from tacit.mechanisms import VectorLaplace
@@ -33,7 +33,7 @@ def cases() -> list[Case]:
         Case(_NAME, By.EXACT, lambda noise, draws: between_the_grid(VectorLaplace(1, 0.5, grid_bits=2), 1, 2)),
         Case(_NAME, By.EXACT, lambda noise, draws: between_the_grid(VectorLaplace(2, 0.5, grid_bits=1), 2, 1)),
         Case(_NAME, By.DISTRIBUTION, _sampler),
-        Case(_NAME, By.EMPIRICAL, lambda noise, draws: _empirical(VectorLaplace(2, 0.5), noise, draws)),
+        *(look.case() for look in from_outside()),
     ]
 
 
@@ -49,17 +49,22 @@ def twins() -> list[Twin]:
             FloatNoise.name,
             _NAME,
             "adds noise to floats; the last bits tell the features",
-            lambda noise, draws: _last_bits(FloatNoise(VectorLaplace(1, 1.0)), noise, draws),
+            lambda noise, draws: _last_bits(FloatNoise(VectorLaplace(1, 1.0)), noise, draws.fewer),
             By.EMPIRICAL,
         ),
         Twin(
             SeededNoise.name,
             _NAME,
             "draws its noise from a seed and claims to protect",
-            lambda noise, draws: _empirical(SeededNoise(VectorLaplace(2, 0.5)), noise, draws),
+            lambda noise, draws: _empirical(SeededNoise(VectorLaplace(1, 0.5)), noise, draws.fewer),
             By.EMPIRICAL,
         ),
+        *(look.twin() for look in from_outside()),
     ]
+
+
+def from_outside() -> list[FromOutside]:
+    return [FromOutside(VectorLaplace(1, 0.5), _empirical)]
 
 
 def on_the_grid(mechanism: _OnGrid, dimension: int, bits: int) -> Finding:
@@ -116,16 +121,13 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
 
 
 def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
-    """Zero against one half in both coordinates: distance 1. Between the two centres the noisy value tells, beyond it does not."""
+    """Zero against one. One feature: the loss is then all in one number, and half of the draws lie where it is largest."""
 
-    def drawn(features: list[float]) -> NDArray[np.float64]:
-        def told() -> float:
-            return float(np.clip(mechanism.release(features, noise).value.to_floats(), 0.0, 0.5).sum())
+    def drawn(feature: float) -> NDArray[np.float64]:
+        return check.many(lambda: mechanism.release([feature], noise).value.to_floats()[0], draws.single)
 
-        return check.many(told, draws.single)
-
-    bound = empirical.lower_bound_by_threshold(drawn([0.0, 0.0]), drawn([0.5, 0.5]))
-    return check.from_below(mechanism, bound, distance=1.0, case="2 features at distance 1")
+    bound = empirical.lower_bound_by_threshold(drawn(0.0), drawn(1.0))
+    return check.from_below(mechanism, bound, distance=1.0, case="1 feature at distance 1")
 
 
 def _last_bits(mechanism: FloatNoise, noise: Noise, draws: Draws) -> Finding:

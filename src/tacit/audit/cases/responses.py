@@ -1,11 +1,12 @@
 """Randomised response: every value against every other."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from tacit.audit import check, distribution, empirical, exact
-from tacit.audit.cases import Case, Draws, Twin
+from tacit.audit.cases import Case, Draws, FromOutside, Twin
 from tacit.audit.findings import By, Finding
 from tacit.audit.twins.responses import BitVectorResponse, TotalTruth
 from tacit.mechanisms import RandomisedResponse
@@ -21,7 +22,7 @@ def cases() -> list[Case]:
             for k, epsilon in ((2, 1.0), (5, 1.0), (16, 4.0))
         ),
         Case(_NAME, By.DISTRIBUTION, _sampler),
-        Case(_NAME, By.EMPIRICAL, _empirical),
+        *(look.case() for look in from_outside()),
     ]
 
 
@@ -39,7 +40,12 @@ def twins() -> list[Twin]:
             "lies by redrawing from all values, the true one among them",
             lambda noise, draws: check.exactly(TotalTruth(5, 1.0), range(5), case="5 values"),
         ),
+        *(look.twin() for look in from_outside()),
     ]
+
+
+def from_outside() -> list[FromOutside]:
+    return [FromOutside(RandomisedResponse(2, 1.0), _empirical)]
 
 
 def _exact(mechanism: RandomisedResponse) -> Callable[[Noise, Draws], Finding]:
@@ -60,7 +66,6 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
     )
 
 
-def _empirical(noise: Noise, draws: Draws) -> Finding:
-    mechanism = RandomisedResponse(2, 1.0)
+def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
     first, second = (mechanism.release_many(np.full(draws.batched, value), noise).value for value in (0, 1))
     return check.from_below(mechanism, empirical.lower_bound_by_label(first, second), case="2 values")

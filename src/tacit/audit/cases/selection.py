@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import permutations
-from typing import Any, Protocol, TypeAlias
+from itertools import permutations, product
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tacit.audit import check, closed_forms, distribution, domains, empirical, exact
-from tacit.audit.cases import Case, Draws, Twin
+from tacit.audit.cases import Case, Draws, FromOutside, Twin
 from tacit.audit.closed_forms import Leads
 from tacit.audit.findings import By, Finding, Measure
 from tacit.audit.twins.mislabelled import Mislabelled
-from tacit.guarantees import Relation, Release
+from tacit.guarantees import Relation
 from tacit.mechanisms import (
     ExponentialMechanism,
     GumbelTopK,
@@ -28,16 +28,16 @@ from tacit.mechanisms.scores import ScoreSource
 _STEPS = 2
 _USERS = 3
 _VOTED = 3  # candidates in tables of votes
+_DRAWN = 6  # candidates where a release is seen from outside: with few the loss is far below the claim
+_FRACTIONS = (0.0, 0.4, 0.5, 1.0)  # votes in halves; what lies between is rounded down
 _PICKS = 2
 _PROFILES = ProfileScores(0.0, 1.0, steps=_STEPS)
 _VOTES = VoteTotals()
 _REPLACED = VoteTotals(relation=Relation.REPLACE)
+_HALVES = VoteTotals(steps=2)
+_HALVES_REPLACED = VoteTotals(steps=2, relation=Relation.REPLACE)
 
 Check: TypeAlias = Callable[[Noise, Draws], Finding]
-
-
-class _Selects(check.Finite, Protocol):
-    def release_many(self, raw: ArrayLike, noise: Noise, /) -> Release[NDArray[np.int64]]: ...
 
 
 def _top_k(scores: ScoreSource, epsilon: float) -> GumbelTopK:
@@ -78,11 +78,13 @@ def cases() -> list[Case]:
             Case(name, By.EXACT, _profiles(make(_PROFILES, 4.0), 4, 4.0)),
             Case(name, By.EXACT, _votes(make(_VOTES, 1.0), (_USERS - 1, _USERS), 1.0)),
             Case(name, By.EXACT, _votes(make(_REPLACED, 1.0), (_USERS - 2, _USERS), 0.5)),
+            Case(name, By.EXACT, _fractional_votes(make(_HALVES, 1.0), (2, 4), 0.5)),
+            Case(name, By.EXACT, _fractional_votes(make(_HALVES_REPLACED, 1.0), (0, 4), 0.25)),
             Case(name, By.EXACT, _rho(make(_PROFILES, 1.0), 3)),
             Case(name, By.DISTRIBUTION, _sampler(name)),
-            Case(name, By.EMPIRICAL, _empirical(make(_PROFILES, 1.0))),
         ]
     found += [
+        *(look.case() for look in from_outside()),
         Case(ExponentialMechanism.name, By.EXACT, _range),
         Case(LaplaceNoisyMax.name, By.EXACT, _long_lead),
     ]
@@ -100,7 +102,7 @@ def twins() -> list[Twin]:
             "full-rate-drawn",
             ExponentialMechanism.name,
             full_rate + ", seen from outside",
-            _empirical(_full_rate(ExponentialMechanism.name, 1.0, steps=_STEPS)),
+            lambda noise, draws: _empirical(_full_rate(ExponentialMechanism.name, 1.0, steps=_STEPS), noise, draws),
             By.EMPIRICAL,
         ),
         *(
@@ -127,7 +129,12 @@ def twins() -> list[Twin]:
                 _one_shot(), domains.score_box(5, steps=1), case="5 candidates, 3 picks"
             ),
         ),
+        *(look.twin() for look in from_outside()),
     ]
+
+
+def from_outside() -> list[FromOutside]:
+    return [FromOutside(make(_PROFILES, 1.0), _empirical) for make in _MADE.values()]
 
 
 def _full_rate(name: str, epsilon: float, *, steps: int) -> Mislabelled:
@@ -164,6 +171,25 @@ def _votes(mechanism: Any, leads: Leads, rate: float) -> Check:
             pairs,
             case=f"votes of {_USERS} users, one {relation}",
             reference=_FORMULAS[mechanism.name](leads, _VOTED, rate),
+            note=_WHY[mechanism.name],
+        )
+
+    return run
+
+
+def _fractional_votes(mechanism: Any, leads: Leads, rate: float) -> Check:
+    """Two users with votes of halves, and between them, for two candidates."""
+
+    def run(noise: Noise, draws: Draws) -> Finding:
+        tables = domains.tables(list(product(_FRACTIONS, repeat=2)), 2)
+        relation = mechanism.scores.relation
+        pairs = domains.added_or_removed(tables) if relation is Relation.ADD_REMOVE else domains.replaced(tables)
+        return check.exactly(
+            mechanism,
+            tables,
+            pairs,
+            case=f"votes in halves of 2 users, one {relation}",
+            reference=_FORMULAS[mechanism.name](leads, 2, rate),
             note=_WHY[mechanism.name],
         )
 
@@ -230,18 +256,15 @@ def _sampler(name: str) -> Check:
     return run
 
 
-def _empirical(mechanism: _Selects, candidates: int = 3) -> Check:
-    def run(noise: Noise, draws: Draws) -> Finding:
-        inputs = domains.score_box(candidates, steps=_STEPS)
-        worst = exact.worst_case(np.stack([mechanism.pmf(raw) for raw in inputs]))
-        first, second = (
-            _labels(mechanism.release_many(np.tile(inputs[place], (draws.batched, 1)), noise).value, candidates)
-            for place in (worst.first, worst.second)
-        )
-        bound = empirical.lower_bound_by_label(first, second)
-        return check.from_below(mechanism, bound, case=f"profiles, {candidates} candidates, the worst pair")
-
-    return run
+def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
+    inputs = domains.score_box(_DRAWN, steps=1)  # the corners, where the worst pair is
+    worst = exact.worst_case(np.stack([mechanism.pmf(raw) for raw in inputs]))
+    first, second = (
+        _labels(mechanism.release_many(np.tile(inputs[place], (draws.batched, 1)), noise).value, _DRAWN)
+        for place in (worst.first, worst.second)
+    )
+    bound = empirical.lower_bound_by_label(first, second)
+    return check.from_below(mechanism, bound, case=f"profiles, {_DRAWN} candidates, the worst pair")
 
 
 def _picks(mechanism: object) -> int:

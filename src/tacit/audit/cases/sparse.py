@@ -1,11 +1,15 @@
 """Sparse vector: every vector of scores in a small box, every small table of votes, every transcript."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.audit import check, closed_forms, distribution, domains, empirical, exact
-from tacit.audit.cases import Case, Draws, Twin
+from tacit.audit.cases import Case, Draws, FromOutside, Twin
 from tacit.audit.findings import By, Finding
 from tacit.audit.twins.sparse import NeverStops, NoThresholdNoise, NotScaledByHits
+from tacit.guarantees import Relation
 from tacit.mechanisms import ProfileScores, SparseVector, VoteTotals
 from tacit.mechanisms.noise import Noise
 
@@ -19,15 +23,16 @@ def cases() -> list[Case]:
     return [
         Case(_NAME, By.EXACT, lambda noise, draws: _profiles(8, 1)),
         Case(_NAME, By.EXACT, lambda noise, draws: _profiles(6, 2)),
-        Case(_NAME, By.EXACT, lambda noise, draws: _votes()),
+        Case(_NAME, By.EXACT, lambda noise, draws: _votes(Relation.ADD_REMOVE)),
+        Case(_NAME, By.EXACT, lambda noise, draws: _votes(Relation.REPLACE)),
         Case(_NAME, By.DISTRIBUTION, _sampler),
-        Case(_NAME, By.EMPIRICAL, _empirical),
+        *(look.case() for look in from_outside()),
     ]
 
 
 def twins() -> list[Twin]:
     inputs = domains.score_box(6, steps=1)
-    return [
+    exactly = [
         Twin(
             mechanism.name,
             _NAME,
@@ -40,6 +45,11 @@ def twins() -> list[Twin]:
             (NeverStops(_PROFILES, 1, 1.0, 1), "answers on after the last hit that was paid for"),
         )
     ]
+    return exactly + [look.twin() for look in from_outside()]
+
+
+def from_outside() -> list[FromOutside]:
+    return [FromOutside(SparseVector(_PROFILES, 1, 2.0, 1), _empirical)]
 
 
 def _profiles(queries: int, hits: int) -> Finding:
@@ -53,17 +63,22 @@ def _profiles(queries: int, hits: int) -> Finding:
     )
 
 
-def _votes() -> Finding:
-    mechanism = SparseVector(VoteTotals(), 2, 1.0, 1)
+def _votes(relation: Relation) -> Finding:
+    mechanism = SparseVector(VoteTotals(relation=relation), 2, 1.0, 1)
     tables = domains.vote_tables(_USERS, 3)
-    others = range(_USERS)  # the votes of all but the one user who is added
-    corners = [((missed, hit), (missed + 1, hit)) for missed in others for hit in others]
-    corners += [((missed, hit), (missed, hit + 1)) for missed in others for hit in others]
+    others = range(_USERS)  # the votes of all but the one user who is added, or replaced
+    if relation is Relation.ADD_REMOVE:
+        pairs = domains.added_or_removed(tables)
+        corners = [((missed, hit), (missed + 1, hit)) for missed in others for hit in others]
+        corners += [((missed, hit), (missed, hit + 1)) for missed in others for hit in others]
+    else:  # her vote may leave one score for another
+        pairs = domains.replaced(tables)
+        corners = [((missed, hit + 1), (missed + 1, hit)) for missed in others for hit in others]
     return check.exactly(
         mechanism,
         tables,
-        domains.added_or_removed(tables),
-        case=f"votes of {_USERS} users, one added or removed",
+        pairs,
+        case=f"votes of {_USERS} users, one {relation}",
         reference=closed_forms.sparse_vector(3, 1, mechanism.threshold, mechanism.scales, corners),
         note=_WHY,
     )
@@ -87,12 +102,17 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
     )
 
 
-def _empirical(noise: Noise, draws: Draws) -> Finding:
-    mechanism = SparseVector(_PROFILES, 1, 4.0, 1)
-    outcomes = mechanism.outcomes(3)
-    place = {outcome: index for index, outcome in enumerate(outcomes)}
-    first, second = (
-        np.array([place[mechanism.release(raw, noise).value] for _ in range(draws.single)])
-        for raw in ([0.0, 0.0, 1.0], [1.0, 1.0, 0.0])
-    )
-    return check.from_below(mechanism, empirical.lower_bound_by_label(first, second), case="profiles, 3 queries")
+def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
+    def drawn(raw: list[float]) -> NDArray[np.int64]:
+        return np.array([_label(mechanism.release(raw, noise).value) for _ in range(draws.single)])
+
+    bound = empirical.lower_bound_by_label(drawn([0.0, 0.0, 1.0]), drawn([1.0, 1.0, 0.0]))
+    return check.from_below(mechanism, bound, case="profiles, 3 queries")
+
+
+def _label(answers: tuple[bool, ...]) -> int:
+    """The answers as binary digits after a leading 1, so that transcripts of all lengths differ."""
+    label = 1
+    for answer in answers:
+        label = 2 * label + answer
+    return label

@@ -7,9 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from tacit.audit import check, distribution, domains, empirical, lattice
-from tacit.audit.cases import Case, Draws, Twin
+from tacit.audit.cases import Case, Draws, FromOutside, Twin
 from tacit.audit.findings import By, Finding, Measure
 from tacit.audit.twins.sums import ClippedAfterSum, ClippedPerCoordinate, LocalSensitivity, PricedAsAdded
 from tacit.guarantees import Relation
@@ -57,7 +58,6 @@ def cases() -> list[Case]:
     return [
         *(Case(_LAPLACE, By.EXACT, _laplace_rows(LaplaceSum(3, _BOUND, 1.0, relation), relation)) for relation in both),
         Case(_LAPLACE, By.DISTRIBUTION, _laplace_sampler),
-        Case(_LAPLACE, By.EMPIRICAL, lambda noise, draws: _empirical(LaplaceSum(3, _BOUND, 1.0), noise, draws)),
         *(
             Case(_GAUSSIAN, By.EXACT, _gaussian_rows(GaussianSum(3, _BOUND, 1.0, 1e-6, relation), relation))
             for relation in both
@@ -65,7 +65,7 @@ def cases() -> list[Case]:
         Case(_GAUSSIAN, By.EXACT, lambda noise, draws: _gaussian_law()),
         *(Case(_GAUSSIAN, By.EXACT, _gaussian_delta(epsilon, delta)) for epsilon, delta in ((1.0, 1e-6), (8.0, 1e-5))),
         Case(_GAUSSIAN, By.DISTRIBUTION, _gaussian_sampler),
-        Case(_GAUSSIAN, By.EMPIRICAL, lambda noise, draws: _empirical(GaussianSum(3, _BOUND, 8.0, 1e-5), noise, draws)),
+        *(look.case() for look in from_outside()),
     ]
 
 
@@ -97,6 +97,15 @@ def twins() -> list[Twin]:
             "hides a row replaced with the noise for a row added",
             _gaussian_rows(PricedAsAdded(GaussianSum(3, _BOUND, 1.0, 1e-6)), Relation.REPLACE),
         ),
+        *(look.twin() for look in from_outside()),
+    ]
+
+
+def from_outside() -> list[FromOutside]:
+    """Claims that the draws can refute: well below ln(draws), and for the Gaussian law a delta that its tails do not dwarf."""
+    return [
+        FromOutside(LaplaceSum(3, _BOUND, 2.0), _empirical),
+        FromOutside(GaussianSum(3, _BOUND, 2.0, 0.01), _empirical),
     ]
 
 
@@ -204,13 +213,14 @@ def _gaussian_sampler(noise: Noise, draws: Draws) -> Finding:
     )
 
 
-def _empirical(mechanism: LaplaceSum | GaussianSum, noise: Noise, draws: Draws) -> Finding:
+def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
     """A table with and without a user whose row is as large as it may be."""
     rest = np.array([[0.1, 0.2, 0.3], [9.0, -9.0, 0.0]])
     row = np.array([[_BOUND, 0.0, 0.0]])
 
     def drawn(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        return check.many(lambda: mechanism.release(rows, noise).value.to_floats()[0], draws.single)
+        table = sparse.csr_array(rows)
+        return check.many(lambda: mechanism.release(table, noise).value.to_floats()[0], draws.single)
 
     bound = empirical.lower_bound_by_threshold(
         drawn(rest), drawn(np.vstack([rest, row])), delta=mechanism.guarantee.delta
