@@ -114,7 +114,7 @@ def test_the_rho_of_a_composition_is_never_below_the_sum_of_what_is_known(parts)
         known = rho_of(total)
         if total.delta == 0.0:
             known = total.loss.value
-        for_each = [rho_of(part) for part in parts]
+        for_each = [rho_of(part) for part in parts]  # no part has exceptions, or the whole would have no rho
         assert known >= math.fsum(for_each) * (1 - 1e-14)
 
 

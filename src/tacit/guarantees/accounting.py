@@ -26,7 +26,7 @@ _WHY_NOT = {
     "gaussian": "a part is not Gaussian. Use `auto`",
     "zcdp": "a part is known by an (epsilon, delta) alone. Use `pld`, `basic` or `auto`",
     "rdp": "a part is known by an (epsilon, delta) alone. Use `pld`, `basic` or `auto`",
-    "pld": f"the deltas of the parts leave nothing of delta, or delta is below {PLD_LEAST_DELTA:g}. Use `auto`",
+    "pld": f"what the parts leave of delta is below {PLD_LEAST_DELTA:g}, or too small for so many releases. Use `auto`",
 }
 
 

@@ -18,6 +18,8 @@ from tacit.guarantees.rounding import down, precise, up_from
 
 ShuffleMethod = Literal["numerical", "closed", "erlingsson", "two-point-2023", "blanket"]
 MOST_REPORTS = 10**8
+MOST_ITEMS = 1 << 20  # as many as randomised response offers
+_RESPONSE = "randomised-response"  # the proof that the blanket bound belongs to
 _NO_LOSS = 1e-9  # below it floats cannot tell e^epsilon0 from 1 well enough: delta is bounded by epsilon0 itself
 _NO_COVER = 100.0  # above it not one of all those reports is expected to hide another: nothing is claimed
 
@@ -77,7 +79,8 @@ def amplify(
 ) -> Guarantee:
     """The central guarantee of n shuffled local reports, each under ``guarantee``.
 
-    Give ``k`` for k-ary randomised response with one best item, nothing for any other mechanism. Without all five
+    Give ``k`` for k-ary randomised response with one best item, nothing for any other mechanism: the bound for it is
+    refused for guarantees of another proof, and ``k`` joins ``assumes``. Without all five
     conditions, in a batch of fewer than ``least`` honest reports, or where nothing is gained, the local guarantee is
     returned with a note of it: its epsilon holds anyway.
     """
@@ -100,6 +103,11 @@ def amplify(
             "two-point-2023 is informative only and makes no guarantee; use numerical, blanket or closed."
         )
     epsilon0, n, k = _checked(guarantee.epsilon, n, chosen, k)
+    if chosen == "blanket" and guarantee.proof != _RESPONSE:
+        raise InvalidParameter(
+            f"the blanket bound holds for one report by {_RESPONSE} only, not for '{guarantee.proof or 'no proof'}': leave "
+            "out k and use the numerical bound, which holds for every mechanism."
+        )
     missing = sorted(condition.name for condition in ALL_CONDITIONS - frozenset(conditions))
     if missing:
         return guarantee.assuming(f"not amplified: {', '.join(missing)} not stated")
@@ -111,6 +119,8 @@ def amplify(
         return guarantee.assuming(f"not amplified: nothing is gained at n = {honest}")
     stated = {condition.value for condition in ALL_CONDITIONS}
     trust = {"the shuffler does not collude with the reader", f"at least {honest} honest reports, by {chosen} bound"}
+    if k is not None:
+        trust |= {f"k-ary randomised response with k = {k}"}
     return Guarantee(
         epsilon,
         ONE_USER_REPLACED,
@@ -210,5 +220,5 @@ def _checked(epsilon0: float, n: int, method: ShuffleMethod, k: int | None) -> t
         raise InvalidParameter("the blanket bound needs k, the number of items of the randomised response.")
     if method != "blanket" and k is not None:
         raise InvalidParameter(f"only the blanket bound depends on k; {method} holds for every k.")
-    items = None if k is None else whole("k", k, least=2)
+    items = None if k is None else whole("k", k, least=2, most=MOST_ITEMS)
     return positive("epsilon0", epsilon0), whole("n", n, least=1, most=MOST_REPORTS), items

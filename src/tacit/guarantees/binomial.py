@@ -30,7 +30,7 @@ def masses(n: int, share: float, log_left: float) -> tuple[Floats, Floats, float
     steps = np.log((n - counts[:-1]) / (counts[:-1] + 1.0)) + math.log(share / (1.0 - share))
     logs = np.concatenate(([0.0], np.cumsum(steps)))
     weights = np.exp(logs - logs.max())
-    left_out = (low[0] > 0.0) + (high[0] < n)
+    left_out = int(low[0] > 0.0) + int(high[0] < n)  # numpy's truths do not add up
     return counts, weights / weights.sum(), left_out * math.exp(-log_left)
 
 

@@ -7,8 +7,8 @@ from functools import reduce
 
 from tacit.checks import whole
 from tacit.errors import InvalidParameter, MixedUnits
-from tacit.guarantees.guarantee import Guarantee, Loss, LossKind
-from tacit.guarantees.neighbours import Neighbours, Relation, Unit
+from tacit.guarantees.guarantee import Guarantee, Loss, LossKind, agrees
+from tacit.guarantees.neighbours import Neighbours, Relation
 from tacit.guarantees.rounding import sqrt_up, up
 from tacit.guarantees.zcdp import exceptions, rho_exactly
 
@@ -40,17 +40,17 @@ def parallel(
     """One release per part of the population: a user pays for the parts she can touch, not for all of them.
 
     Say either why no user is in two parts (``disjoint``) or in how many she may be (``most_per_user``); the reason joins
-    ``assumes``. Where a user's rows are *replaced* the new rows may fall into another part, so that two parts change for
-    one: the two largest costs add, unless ``stays`` says why a replacement stays in its part.
+    ``assumes``. Where a unit (rows, a profile, an impression, features) is *replaced* its replacement may fall into another
+    part, so that two parts change for one: the two largest costs add, unless ``stays`` says why it stays in its part.
     """
     parts = list(guarantees)
     protects = same_unit(parts)
     allowed, reasons = _membership(disjoint, most_per_user)
     touched = allowed * protects.group
-    if protects.unit is Unit.USER_ROWS and protects.relation is Relation.REPLACE:
+    if protects.relation is Relation.REPLACE:
         if stays is None and len(parts) > 1:
             touched *= 2
-            reasons |= {"each part's guarantee covers replacing a user's rows by none"}
+            reasons |= {f"each part's guarantee covers replacing {protects.unit} by none"}
         elif stays is not None:
             reasons |= {_reason("stays", stays)}
     return _largest(parts, touched).assuming(*reasons)
@@ -164,7 +164,7 @@ def _built(
         rounding=rounding,
         assumes=assumes,
         proof=PROOF,
-        loss=None if per_distance else loss,
+        loss=loss if loss is not None and not per_distance and agrees(total, up(delta), loss) else None,
     )
 
 

@@ -12,7 +12,7 @@ from tacit.errors import InvalidGuarantee
 from tacit.guarantees.accounting import tight
 from tacit.guarantees.guarantee import Guarantee, Loss, LossKind
 from tacit.guarantees.neighbours import ONE_PROFILE, Neighbours, Relation, Unit
-from tacit.guarantees.rounding import precise, up, up_from
+from tacit.guarantees.rounding import exactly, precise, up, up_from
 
 PROOF = "conversion"
 
@@ -30,11 +30,15 @@ def anywhere(guarantee: Guarantee, diameter: float, protects: Neighbours = ONE_P
     distance = _metric(guarantee)
     if protects.unit is Unit.FEATURES or protects.group != 1:
         raise InvalidGuarantee("the whole domain protects one unit, not features: use within(...) for a radius.")
+    if protects.relation is not Relation.REPLACE:
+        raise InvalidGuarantee(
+            "a distance compares one person's features with another's: it says nothing of a person who is added or removed."
+        )
     return _at(
         guarantee,
         diameter,
         protects,
-        frozenset({f"features lie in a public domain of {distance} diameter {diameter:g}"}),
+        frozenset({f"features lie in a public domain of {distance} diameter {exactly(diameter)}"}),
     )
 
 

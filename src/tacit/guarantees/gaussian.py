@@ -10,7 +10,7 @@ from functools import lru_cache
 from tacit.checks import finite, positive, probability
 from tacit.errors import InvalidParameter
 from tacit.guarantees.rounding import precise, up_from
-from tacit.guarantees.zcdp import epsilon_of_rho, largest, rho_for, smallest
+from tacit.guarantees.zcdp import epsilon_of_rho, largest, smallest
 
 _SMALLEST = math.ulp(0.0)
 
@@ -61,4 +61,6 @@ def _epsilon(mu: float, delta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _mu(epsilon: float, delta: float) -> float:
-    return largest(lambda mu: _delta(mu, epsilon) <= delta, max(math.sqrt(2.0 * rho_for(epsilon, delta)), 1e-300))
+    log_inverse = -math.log(delta)
+    start = math.sqrt(2.0) * epsilon / (math.sqrt(log_inverse + epsilon) + math.sqrt(log_inverse))
+    return largest(lambda mu: _delta(mu, epsilon) <= delta, max(start, 1e-300))

@@ -4,12 +4,15 @@ Every mechanism has one, every release carries it, the ledger charges it, the re
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from tacit.errors import InvalidGuarantee
+from tacit.checks import finite, keep, member
+from tacit.errors import InvalidGuarantee, InvalidParameter
 from tacit.guarantees.neighbours import Neighbours
+from tacit.guarantees.rounding import shown_up
 
 
 class LossKind(StrEnum):
@@ -29,10 +32,18 @@ class Loss:
     value: float
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.value < math.inf:
+        try:
+            keep(self, kind=member("the kind of a loss", LossKind, self.kind))
+        except InvalidParameter:
+            raise InvalidGuarantee(
+                f"the kind of a loss must be one of {', '.join(LossKind)}, not {self.kind!r}."
+            ) from None
+        value = _real(self.value)
+        if not 0.0 <= value < math.inf:
             raise InvalidGuarantee(
                 f"the {self.kind} parameter must be a finite number of at least 0, not {self.value!r}."
             )
+        keep(self, value=value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +54,8 @@ class Guarantee:
     e^(epsilon * (distance(x, x') + rounding)). ``epsilon`` is infinite where nothing is promised; ``assumes`` then says why.
 
     ``loss`` is a further fact, for tight composition. A zCDP or Gaussian loss holds outright, and delta is merely where it was
-    converted to epsilon; a pure loss or a range beside a delta above 0 holds except with that probability.
+    converted to epsilon; a pure loss or a range beside a delta above 0 holds except with that probability. Of two claims that
+    do not agree (``agrees``) one is wrong, so such a pair is refused.
     """
 
     epsilon: float
@@ -56,12 +68,18 @@ class Guarantee:
     loss: Loss | None = field(default=None)
 
     def __post_init__(self) -> None:
-        if not _is_real(self.epsilon) or not self.epsilon >= 0.0:  # written so that NaN fails too
+        epsilon, delta, rounding = _real(self.epsilon), _real(self.delta), _real(self.rounding)
+        if not epsilon >= 0.0:  # written so that NaN fails too
             raise InvalidGuarantee(
                 f"epsilon must be at least 0 (or infinite where nothing is promised), not {self.epsilon!r}."
             )
-        if not _is_real(self.delta) or not 0.0 <= self.delta < 1.0:
+        if not 0.0 <= delta < 1.0:
             raise InvalidGuarantee(f"delta must be at least 0 and below 1, not {self.delta!r}.")
+        if not 0.0 <= rounding < math.inf or (rounding and not self.per_distance):
+            raise InvalidGuarantee("rounding is a finite distance of at least 0 and belongs to metric guarantees.")
+        keep(self, epsilon=epsilon, delta=delta, rounding=rounding, assumes=_assumptions(self.assumes))
+        if not isinstance(self.proof, str):
+            raise InvalidGuarantee(f"a proof is named by its page, not by {self.proof!r}.")
         if self.epsilon == math.inf and not self.assumes:
             raise InvalidGuarantee("an infinite epsilon needs its reason in `assumes`.")
         if self.epsilon == math.inf and self.loss is not None:
@@ -70,10 +88,13 @@ class Guarantee:
             self.protects.distance is None or self.protects.radius is not None or self.delta != 0.0
         ):
             raise InvalidGuarantee("an epsilon per distance protects features at any distance, with delta = 0.")
-        if not 0.0 <= self.rounding < math.inf or (self.rounding and not self.per_distance):
-            raise InvalidGuarantee("rounding is a finite distance of at least 0 and belongs to metric guarantees.")
         if self.protects.distance is not None and self.protects.radius is None and not self.per_distance:
             raise InvalidGuarantee("features at any distance need an epsilon per distance, or state a radius.")
+        if self.loss is not None and (self.per_distance or not agrees(epsilon, delta, self.loss)):
+            raise InvalidGuarantee(
+                f"a {self.loss.kind} loss of {self.loss.value!r} does not agree with epsilon = {epsilon!r} at delta = {delta!r}"
+                + (" per distance." if self.per_distance else ".")
+            )
 
     @property
     def is_pure(self) -> bool:
@@ -97,11 +118,13 @@ class Guarantee:
         if self.promises_nothing:
             promise = "no guarantee"
         else:
-            promise = f"epsilon = {self.epsilon:.6g}"
+            promise = f"epsilon = {shown_up(self.epsilon, 6)}"
             if self.per_distance:
                 promise += f" per unit of {self.protects.distance} distance"
+            if self.rounding:
+                promise += f" (+ {shown_up(self.rounding, 3)} rounding)"
             if self.delta:
-                promise += f", delta = {self.delta:.3g}"
+                promise += f", delta = {shown_up(self.delta, 3)}"
         text = f"{promise}; protects {self.protects}"
         if self.assumes:
             text += f"; assumes {', '.join(sorted(self.assumes))}"
@@ -125,13 +148,18 @@ class Guarantee:
         """The guarantee that ``to_json`` wrote; anything else is refused."""
         try:
             metric, loss, epsilon = value["metric"], value.get("loss"), value["epsilon"]
+            protects = Neighbours.from_json(value["protects"])
+            if metric is not None and metric["distance"] != protects.distance:
+                raise InvalidGuarantee("the distance of `metric` must be the distance that `protects` names.")
+            if not isinstance(value["assumes"], list):
+                raise InvalidGuarantee("`assumes` must be a list of texts.")
             return cls(
                 epsilon=math.inf if epsilon == "inf" else epsilon,
-                protects=Neighbours.from_json(value["protects"]),
+                protects=protects,
                 delta=value["delta"],
                 per_distance=metric is not None,
                 rounding=metric["rounding"] if metric is not None else 0.0,
-                assumes=frozenset(value["assumes"]),
+                assumes=_assumptions(value["assumes"]),
                 proof=value["proof"],
                 loss=None if loss is None else Loss(LossKind(loss["kind"]), loss["value"]),
             )
@@ -145,7 +173,7 @@ class Guarantee:
 
 def pure(epsilon: float, protects: Neighbours, *, proof: str = "", assumes: frozenset[str] = frozenset()) -> Guarantee:
     """epsilon-differential privacy."""
-    loss = Loss(LossKind.PURE, epsilon) if _is_real(epsilon) and 0.0 <= epsilon < math.inf else None
+    loss = Loss(LossKind.PURE, epsilon) if 0.0 <= _real(epsilon) < math.inf else None
     return Guarantee(epsilon, protects, assumes=assumes, proof=proof, loss=loss)
 
 
@@ -153,7 +181,7 @@ def approximate(
     epsilon: float, delta: float, protects: Neighbours, *, proof: str = "", assumes: frozenset[str] = frozenset()
 ) -> Guarantee:
     """(epsilon, delta)-differential privacy with 0 < delta < 1."""
-    if not _is_real(delta) or not 0.0 < delta < 1.0:
+    if not 0.0 < _real(delta) < 1.0:
         raise InvalidGuarantee(
             f"delta must lie strictly between 0 and 1, not {delta!r}; without a delta say pure(...)."
         )
@@ -180,5 +208,36 @@ def nothing(protects: Neighbours, reason: str, *, proof: str = "") -> Guarantee:
     return Guarantee(math.inf, protects, per_distance=per_distance, assumes=frozenset({reason}), proof=proof)
 
 
-def _is_real(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def agrees(epsilon: float, delta: float, loss: Loss) -> bool:
+    """Whether a loss may stand beside (epsilon, delta): neither is a claim that the other one refutes or makes pointless.
+
+    Without a delta a pure loss *is* epsilon, and a range, which contains 0, is at least epsilon. Beside a delta either holds
+    except with that probability and is at most epsilon. Of a rho or a Gaussian loss nothing is asked.
+    """
+    if loss.kind not in (LossKind.PURE, LossKind.BOUNDED_RANGE):
+        return True
+    if math.isclose(epsilon, loss.value, rel_tol=1e-12):  # each was rounded up by itself
+        return True
+    if delta > 0.0:
+        return loss.value <= epsilon
+    return loss.kind is LossKind.BOUNDED_RANGE and epsilon <= loss.value
+
+
+def _real(value: object) -> float:
+    """``value`` as a plain float, also infinity; NaN where it is no number."""
+    if isinstance(value, float):
+        return float(value)
+    if getattr(getattr(value, "dtype", None), "kind", "") == "b":
+        return math.nan  # numpy's truth values
+    try:
+        return finite("value", value)  # type: ignore[arg-type]
+    except InvalidParameter:
+        return math.nan
+
+
+def _assumptions(value: object) -> frozenset[str]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Collection):
+        raise InvalidGuarantee(f"`assumes` must be a collection of texts, not {value!r}.")
+    if not all(isinstance(one, str) for one in value):
+        raise InvalidGuarantee("`assumes` must hold texts and nothing else.")
+    return frozenset(value)

@@ -1,11 +1,12 @@
 """What a guarantee hides: the difference between two neighbouring inputs."""
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tacit.errors import InvalidGuarantee
+from tacit.checks import keep, member, positive, whole
+from tacit.errors import InvalidGuarantee, InvalidParameter
+from tacit.guarantees.rounding import exactly
 
 
 class Unit(StrEnum):
@@ -39,14 +40,27 @@ class Neighbours:
     group: int = 1
 
     def __post_init__(self) -> None:
+        try:
+            unit, relation = member("unit", Unit, self.unit), member("relation", Relation, self.relation)
+        except InvalidParameter:
+            raise InvalidGuarantee("neighbours need a known `unit` and `relation`.") from None
+        keep(self, unit=unit, relation=relation)
+        if self.distance is not None and not (isinstance(self.distance, str) and self.distance):
+            raise InvalidGuarantee(f"a distance is named in words, not by {self.distance!r}.")
         if (self.unit is Unit.FEATURES) != (self.distance is not None):
             raise InvalidGuarantee(
                 "a distance belongs to features, and to features only: use Neighbours.features(...)."
             )
-        if self.radius is not None and (self.distance is None or not 0.0 < self.radius < math.inf):
+        try:
+            radius = None if self.radius is None else positive("radius", self.radius)
+        except InvalidParameter:
+            radius = -1.0
+        if radius is not None and (self.distance is None or radius < 0.0):
             raise InvalidGuarantee(f"the radius must be a finite number above 0 on features, not {self.radius!r}.")
-        if isinstance(self.group, bool) or not isinstance(self.group, int) or self.group < 1:
-            raise InvalidGuarantee(f"the group must be a whole number of at least 1, not {self.group!r}.")
+        try:
+            keep(self, radius=radius, group=whole("group", self.group, least=1))
+        except (InvalidParameter, TypeError):  # an array has an index, but may not give it
+            raise InvalidGuarantee(f"the group must be a whole number of at least 1, not {self.group!r}.") from None
 
     @classmethod
     def features(cls, distance: str = "L1", radius: float | None = None) -> "Neighbours":
@@ -58,7 +72,7 @@ class Neighbours:
             return (
                 f"features, by {self.distance} distance"
                 if self.radius is None
-                else (f"features within {self.distance} distance {self.radius:g}")
+                else (f"features within {self.distance} distance {exactly(self.radius)}")
             )
         many = f" (any group of {self.group})" if self.group > 1 else ""
         return f"{self.unit}, {self.relation}{many}"

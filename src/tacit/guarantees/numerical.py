@@ -1,4 +1,4 @@
-"""Tight composition through dp-accounting: Renyi divergences (RDP) and privacy loss distributions (PLD).
+"""Tight composition by Renyi divergences (RDP) and by privacy loss distributions (PLD), mostly through dp-accounting.
 
 Both work on counted guarantees and return an epsilon at a delta, or None where they do not apply. dp-accounting takes
 seconds to import, so it is imported on first use.
@@ -12,16 +12,20 @@ from functools import lru_cache
 from typing import Any
 
 from tacit.guarantees.guarantee import Guarantee, LossKind
-from tacit.guarantees.rounding import sqrt_up, up
+from tacit.guarantees.rounding import down, sqrt_up, up
 from tacit.guarantees.zcdp import exceptions, rho_exactly
 
 Counted = Iterable[tuple[Guarantee, int]]
+
+Parts = tuple[tuple[float, int], ...]  # pure epsilons, each with the number of releases made under it
 
 PLD_LEAST_DELTA = 1e-10  # below it the rounding errors of a convolution by FFT would count
 _MOST = 300.0  # largest epsilon of one part, half the largest of all: e^(2 epsilon) must be an ordinary float
 _CELLS = 1 << 16  # most cells of a grid of losses, over the whole range
 _LEVELS = 24  # most different epsilons that are convolved one by one
-_SLACK = 1e-3  # share of delta set aside for the rounding errors of the convolution
+_SLACK = 1e-3  # share of delta set aside for rounding errors that do not grow with the number of releases
+_FFT = 8.0 * 2.0**-52  # error of one release at one frequency of a convolution, for each doubling of its length
+_LEAST_LEFT = 0.9  # share of delta that the errors of the convolutions must leave, else nothing is claimed
 
 
 def rdp_epsilon(counted: Counted, delta: float) -> float | None:
@@ -34,8 +38,8 @@ def rdp_epsilon(counted: Counted, delta: float) -> float | None:
             return None
         facts[(up(rho), pure_of(guarantee))] += times
         outside += Fraction(exceptions(guarantee)) * times
-    left = Fraction(delta) - outside
-    return _rdp(tuple(sorted(facts.items())), float(left) * (1.0 - 1e-15)) if left > 0 else None
+    left = down(Fraction(delta) - outside)
+    return _rdp(tuple(sorted(facts.items())), left * (1.0 - 1e-15)) if left > 0.0 else None
 
 
 def pure_of(guarantee: Guarantee) -> float:
@@ -80,71 +84,91 @@ def pld_epsilon(counted: Counted, delta: float) -> float | None:
 
     Gaussian parts are one Gaussian. Every other part is the worst mechanism of its (epsilon, delta): two losses, and
     infinity with probability delta. A bounded range or a rho that comes with a pure epsilon is taken by that epsilon.
+    The deltas are subtracted first; equal epsilons are then summed exactly, and different ones convolved.
     """
-    if delta < PLD_LEAST_DELTA:
-        return None
-    squares = Fraction(0)
-    others: Counter[tuple[float, float]] = Counter()
+    squares, outside = Fraction(0), Fraction(0)
+    others: Counter[float] = Counter()
     for guarantee, times in counted:
         if guarantee.promises_nothing or guarantee.per_distance:
             return None
         if guarantee.loss is not None and guarantee.loss.kind is LossKind.GAUSSIAN:
             squares += Fraction(guarantee.loss.value) ** 2 * times
         else:
-            outside = exceptions(guarantee)
-            pure = pure_of(guarantee) if outside == guarantee.delta else guarantee.epsilon
-            others[(pure, guarantee.delta)] += times
-    if any(epsilon > _MOST for epsilon, _ in others):
+            pure = pure_of(guarantee) if exceptions(guarantee) == guarantee.delta else guarantee.epsilon
+            others[pure] += times
+            outside += Fraction(guarantee.delta) * times
+    left = down(Fraction(delta) - outside)
+    if left < PLD_LEAST_DELTA or any(epsilon > _MOST for epsilon in others):
         return None
-    parts = tuple(sorted((key, times) for key, times in others.items() if key != (0.0, 0.0)))
-    epsilon = _pld(sqrt_up(squares), _fewer(parts), delta)
-    return epsilon if epsilon <= 2.0 * _MOST else None
+    parts = tuple(sorted((epsilon, times) for epsilon, times in others.items() if epsilon > 0.0))
+    return _pld(sqrt_up(squares), _fewer(parts), left)
 
 
-def _fewer(parts: tuple[tuple[tuple[float, float], int], ...]) -> tuple[tuple[tuple[float, float], int], ...]:
+def _fewer(parts: Parts) -> Parts:
     """At most a few different epsilons: neighbours are rounded up together, by at most 2 % where that is enough."""
     if len(parts) <= _LEVELS:
         return parts
-    largest = max(epsilon for (epsilon, _), _ in parts)
+    largest = max(epsilon for epsilon, _ in parts)
+    merged: Counter[float] = Counter()
     for ratio in (1.01, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0):
-        merged: Counter[float] = Counter()
-        for (epsilon, _), times in parts:
-            steps = math.floor(math.log(largest / epsilon) / math.log(ratio)) if epsilon > 0.0 else 10**6
+        merged = Counter()
+        for epsilon, times in parts:
+            steps = math.floor(math.log(largest / epsilon) / math.log(ratio))
             merged[max(epsilon, largest / ratio ** min(steps, 400))] += times
         if len(merged) <= _LEVELS:
             break
-    # each part keeps its own delta in the total: one part of epsilon 0 carries them all
-    total = min(1.0, up(sum((Fraction(delta) * times for (_, delta), times in parts), Fraction(0))))
-    return (
-        *sorted(((epsilon, 0.0), times) for epsilon, times in merged.items()),
-        *([((0.0, total), 1)] if total else []),
-    )
+    return tuple(sorted(merged.items()))
 
 
 @lru_cache(maxsize=256)
-def _pld(mu: float, parts: tuple[tuple[tuple[float, float], int], ...], delta: float) -> float:
+def _pld(mu: float, parts: Parts, delta: float) -> float | None:
+    if not parts and mu == 0.0:
+        return 0.0
+    if mu == 0.0 and len(parts) == 1:
+        from tacit.guarantees.responses import equal_epsilon
+
+        return equal_epsilon(*parts[0], delta)
+    step = _step(mu, parts)
+    left = delta * (1.0 - _SLACK) - _error(mu, parts, step)
+    return _convolved(mu, parts, step, left) if left >= _LEAST_LEFT * delta else None
+
+
+def _convolved(mu: float, parts: Parts, step: float, delta: float) -> float | None:
     import numpy as np
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    if mu == 0.0 and not parts:
-        return 0.0
-    step = _step(mu, parts)
-    total = None
-    pieces = [_two_losses(epsilon, outside, step).self_compose(times) for (epsilon, outside), times in parts]
+    pieces = [_two_losses(epsilon, step).self_compose(times) for epsilon, times in parts]
     if mu > 0.0:
         pieces.append(pld.from_gaussian_mechanism(1.0 / mu * (1.0 - 1e-15), value_discretization_interval=step))
-    for piece in pieces:
-        total = piece if total is None else total.compose(piece)
+    total = pieces[0]
+    for piece in pieces[1:]:
+        total = total.compose(piece)
     try:
         with np.errstate(all="ignore"):
-            epsilon = float(total.get_epsilon_for_delta(delta * (1.0 - _SLACK))) if total is not None else 0.0
+            epsilon = float(total.get_epsilon_for_delta(delta)) * (1.0 + 1e-9)
     except OverflowError:  # losses beyond what e^loss can hold
-        return math.inf
-    return epsilon * (1.0 + 1e-9)
+        return None
+    return epsilon if epsilon <= 2.0 * _MOST else None
 
 
-def _two_losses(epsilon: float, outside: float, step: float) -> Any:
-    """The worst (epsilon, outside)-private mechanism, its two losses each spread over the two nearest cells.
+def _error(mu: float, parts: Parts, step: float) -> float:
+    """What the convolutions may take from a sum of masses, in absolute terms: it grows with the number of releases.
+
+    A transform errs by a few units in the last place at each frequency for each doubling of its length, its n-th power by n
+    times that. A law that fills its window spreads the error as it spreads itself: summed over cells it grows by a small
+    factor, not by the root of their number. The factor allows for thousands of times what was measured (a quarter of a unit
+    in the last place for each release). Each product of two laws may err over all cells. A Gaussian alone is not convolved.
+    """
+    if not parts:
+        return 0.0
+    releases, pieces = sum(times for _, times in parts), len(parts) + (mu > 0.0)
+    cells = 2.0 * sum(math.ceil(epsilon / step) * times for epsilon, times in parts)
+    cells += 2.0 * (mu * mu / 2.0 + 40.0 * mu) / step + 2.0
+    return _FFT * math.log2(2.0 * cells) * (16.0 * releases + 2.0 * pieces * math.sqrt(2.0 * cells))
+
+
+def _two_losses(epsilon: float, step: float) -> Any:
+    """The worst epsilon-private mechanism, its two losses each spread over the two nearest cells.
 
     The spreading ("connect the dots") never lowers the delta at any epsilon, and keeps it at the cells themselves.
     """
@@ -156,21 +180,17 @@ def _two_losses(epsilon: float, outside: float, step: float) -> Any:
 
     def delta_at(loss: float) -> float:
         if loss >= epsilon:
-            return outside
-        inside = -math.expm1(loss) if loss <= -epsilon else -math.expm1(loss - epsilon) / (1.0 + math.exp(-epsilon))
-        return outside + (1.0 - outside) * inside
+            return 0.0
+        return -math.expm1(loss) if loss <= -epsilon else -math.expm1(loss - epsilon) / (1.0 + math.exp(-epsilon))
 
     deltas = [delta_at(cell * step) for cell in cells]
     return pld.PrivacyLossDistribution(pld_pmf.create_pmf_pessimistic_connect_dots(step, cells, deltas))
 
 
-def _step(mu: float, parts: tuple[tuple[tuple[float, float], int], ...]) -> float:
-    """The width of a cell: a whole fraction of the only epsilon, or small against the spread of all losses."""
-    epsilons = [(epsilon, times) for (epsilon, _), times in parts if epsilon > 0.0]
-    if mu == 0.0 and len(epsilons) == 1:
-        return epsilons[0][0]  # both losses lie on the grid: no rounding at all
-    variance = mu * mu + sum(epsilon * epsilon * times for epsilon, times in epsilons)
-    sums = sum(epsilon * times for epsilon, times in epsilons)
+def _step(mu: float, parts: Parts) -> float:
+    """The width of a cell: small against the spread of all losses."""
+    variance = mu * mu + sum(epsilon * epsilon * times for epsilon, times in parts)
+    sums = sum(epsilon * times for epsilon, times in parts)
     width = sums + mu * mu / 2.0 + 10.0 * mu
     wanted = 0.01 * variance / (sums + mu)  # spreading a loss adds at most its size times the step to the variance
     return float(max(wanted, 2.0 * width / _CELLS, 1e-12))

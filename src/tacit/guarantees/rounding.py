@@ -1,13 +1,13 @@
 """Rounding that never understates a cost: every printed epsilon, delta and rho is rounded up, every noise scale down or up
 on its safe side.
 
-Floats are dyadic rationals, so sums and products are formed exactly as ``Fraction`` and rounded once; logarithms and
-exponentials come from mpmath's interval arithmetic, whose ends enclose the true value.
+Floats are dyadic rationals, so sums and products are formed exactly as ``Fraction`` and rounded once; what comes from mpmath
+is computed with spare bits, of which some are given away on the safe side.
 """
 
 import math
 import sys
-from collections.abc import Iterable
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -29,23 +29,6 @@ def down(value: Fraction | int) -> float:
     return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
 
 
-def sum_up(values: Iterable[float]) -> float:
-    """The sum, rounded up once at the end. Infinity stays infinity."""
-    total = Fraction(0)
-    for value in values:
-        if math.isinf(value):
-            return math.inf
-        total += Fraction(value)
-    return up(total)
-
-
-def product_up(left: float, right: float) -> float:
-    """The product of two numbers of at least 0, rounded up."""
-    if math.isinf(left) or math.isinf(right):
-        return math.inf
-    return up(Fraction(left) * Fraction(right))
-
-
 def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     """Whole numbers (low, high) with low <= 2^bits * e^exponent <= high and high - low <= 2 for exponents of at most 0."""
     from mpmath.libmp import from_rational, mpf_exp, to_fixed
@@ -60,25 +43,6 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     return max(0, (fixed - slack) >> 32), -((-(fixed + slack)) >> 32)
 
 
-def log_up(value: Fraction) -> float:
-    """A float that is not below ln(value), and within a few units in its last place of it."""
-    return _log(value, math.inf)
-
-
-def log_down(value: Fraction) -> float:
-    """A float that is not above ln(value), and within a few units in its last place of it."""
-    return _log(value, -math.inf)
-
-
-def _log(value: Fraction, towards: float) -> float:
-    from mpmath.libmp import from_rational, mpf_log, to_float
-
-    if value == 1:
-        return 0.0
-    near = float(to_float(mpf_log(from_rational(value.numerator, value.denominator, 160, "n"), 160, "n")))
-    return math.nextafter(near, towards)
-
-
 def sqrt_up(value: Fraction) -> float:
     """A float that is not below the square root of ``value`` >= 0, and within two units in its last place of it."""
     root, scale, exact = _sqrt(value)
@@ -89,6 +53,17 @@ def sqrt_down(value: Fraction) -> float:
     """A float that is not above the square root of ``value`` >= 0, and within two units in its last place of it."""
     root, scale, _ = _sqrt(value)
     return down(Fraction(root, scale))
+
+
+def shown_up(value: float, digits: int) -> str:
+    """A finite number of at least 0 as text of at most so many digits, rounded up: read back, it is not below ``value``."""
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    return f"{float(context.create_decimal(Decimal(repr(value)))):.{digits}g}"
+
+
+def exactly(value: float) -> str:
+    """A number as the shortest text that reads back as the same number."""
+    return repr(float(value)).removesuffix(".0")
 
 
 @lru_cache(maxsize=8)

@@ -20,7 +20,14 @@ _BITS = 256
 
 
 def rho_of(guarantee: Guarantee) -> float:
-    """The smallest rho that follows from what is proved of the loss, rounded up; refuses where nothing but delta is known."""
+    """The smallest rho that follows from what is proved of the loss, rounded up; refuses where nothing but delta is known.
+
+    Refuses as well where the loss holds except with probability delta: a rho alone would lose that delta.
+    """
+    if exceptions(guarantee) > 0.0:
+        raise InvalidGuarantee(
+            "the loss holds except with probability delta, which a rho does not carry: use tight(...) with a larger delta."
+        )
     known = rho_exactly(guarantee)
     if known is None:
         raise InvalidGuarantee(
@@ -69,8 +76,11 @@ def epsilon_of_rho(rho: float, delta: float, conversion: Conversion = "tight") -
 
 
 def rho_for(epsilon: float, delta: float, conversion: Conversion = "tight") -> float:
-    """The largest rho that stays within (epsilon, delta), rounded down."""
-    return _rho_for(positive("epsilon", epsilon), probability("delta", delta), _known(conversion))
+    """The largest rho that stays within (epsilon, delta), rounded down; refuses where that is below every number above 0."""
+    rho = _rho_for(positive("epsilon", epsilon), probability("delta", delta), _known(conversion))
+    if rho == 0.0:
+        raise InvalidParameter(f"epsilon = {epsilon!r} at delta = {delta!r} allows no rho above 0: raise one of them.")
+    return rho
 
 
 @lru_cache(maxsize=4096)

@@ -23,7 +23,7 @@ from tacit.guarantees import (
     repeat,
     tight,
 )
-from tacit.guarantees.numerical import response_curve
+from tacit.guarantees.numerical import _fewer, response_curve
 
 
 def ranged(eta):
@@ -52,6 +52,85 @@ def exact_delta(epsilons, epsilon):
         return sum(mass * (1 - mpmath.exp(epsilon - loss)) for loss, mass in laws.items() if loss > epsilon)
 
 
+def delta_of_equal(each, times, epsilon):
+    """The same for equal releases, 50 digits, downwards from the first answer that matters until terms vanish."""
+    with mpmath.workdps(50):
+        e = mpmath.mpf(each)
+        wrong = 1 / (1 + mpmath.exp(e))
+        top = min(times, int((times - epsilon / e) / 2) + 1)
+        log_ways = mpmath.loggamma(times + 1) - mpmath.loggamma(top + 1) - mpmath.loggamma(times - top + 1)
+        mass = mpmath.exp(log_ways + top * mpmath.log(wrong) + (times - top) * mpmath.log(1 - wrong))
+        total = mpmath.mpf(0)
+        for count in range(top, -1, -1):
+            term = mass * max(0, -mpmath.expm1(epsilon - (times - 2 * count) * e))
+            total += term
+            if count < times * wrong and 0 < term < total * mpmath.mpf(10) ** -20:
+                break
+            mass *= count / (times - count + 1) * (1 - wrong) / wrong
+        return total
+
+
+def delta_on_a_lattice(steps, unit, epsilon):
+    """delta of randomised responses of ``steps`` units each: positive terms only, so floats keep 13 digits of it."""
+    reach = sum(steps)
+    law = np.zeros(2 * reach + 1)
+    law[reach] = 1.0
+    for step in steps:
+        right = 1 / (1 + math.exp(-step * unit))
+        law = right * np.roll(law, step) + (1 - right) * np.roll(law, -step)
+    losses = np.arange(-reach, reach + 1) * unit
+    return float(law @ np.maximum(0.0, -np.expm1(np.minimum(0.0, epsilon - losses))))
+
+
+class TestManyReleases:
+    """Errors of a convolution grow with the number of releases: equal ones are summed, too many others are declined."""
+
+    @pytest.mark.parametrize(("times", "each"), [(10**4, 0.01), (10**5, 0.003), (10**6, 0.001), (10**6, 1e-4)])
+    @pytest.mark.parametrize("delta", [1e-10, 1e-9, 1e-6])
+    @pytest.mark.parametrize("method", ["pld", "rdp", "auto"])
+    def test_the_true_delta_is_never_above_the_claim_and_pld_is_near_it(self, times, each, delta, method):
+        part = pure(each, ONE_USER)
+        found = mpmath.mpf(tight([part] * times, delta, method).epsilon)
+        true = delta_of_equal(each, times, found)
+        assert true <= mpmath.mpf(delta)
+        assert method == "rdp" or true >= mpmath.mpf(delta) * (1 - mpmath.mpf(10) ** -6)
+
+    @pytest.mark.parametrize("times", [10**4, 10**6])
+    @pytest.mark.parametrize("delta", [1e-10, 1e-6])
+    def test_the_share_of_each_of_many_keeps_the_total(self, times, delta):
+        each = epsilon_each(times, 5.0, delta)
+        true = delta_of_equal(each, times, mpmath.mpf(5))
+        assert 0.999 * delta <= true <= mpmath.mpf(delta)
+
+    def test_the_two_exact_sums_agree(self):
+        assert delta_of_equal(0.1, 100, mpmath.mpf(3)) == pytest.approx(float(exact_delta([(0.1, 100)], mpmath.mpf(3))))
+        lattice = delta_on_a_lattice([100] * 100, 0.001, 3.0)
+        assert lattice == pytest.approx(float(delta_of_equal(0.1, 100, mpmath.mpf(3))), rel=1e-9)
+
+    @pytest.mark.parametrize("delta", [1e-8, 1e-6])
+    @pytest.mark.parametrize("times", [10, 100, 1000, 5000])
+    def test_different_releases_are_safe_or_declined(self, times, delta):
+        parts = [pure(8 * 2.0**-10, ONE_USER)] * times + [pure(11 * 2.0**-10, ONE_USER)] * times
+        try:
+            found = tight(parts, delta, "pld").epsilon
+        except InvalidGuarantee:
+            assert (times >= 1000, delta) == (True, 1e-8)
+        else:
+            assert delta_on_a_lattice([8] * times + [11] * times, 2.0**-10, found) <= delta
+
+    def test_too_many_different_releases_are_declined(self):
+        parts = [pure(0.001, ONE_USER)] * 10**5 + [pure(0.002, ONE_USER)] * 10**5
+        with pytest.raises(InvalidGuarantee, match="too small for so many releases"):
+            tight(parts, 1e-9, "pld")
+        assert tight(parts, 1e-9).epsilon < 10.0
+
+    def test_more_releases_than_it_can_sum_are_declined(self):
+        from tacit.guarantees.responses import MOST_TIMES, equal_epsilon
+
+        assert equal_epsilon(1e-6, MOST_TIMES, 1e-6) is not None
+        assert equal_epsilon(1e-6, MOST_TIMES + 1, 1e-6) is None
+
+
 class TestPld:
     @pytest.mark.parametrize(("times", "each"), [(1, 1.0), (2, 3.0), (10, 0.5), (100, 0.1), (1000, 0.01), (300, 1.0)])
     @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
@@ -75,6 +154,31 @@ class TestPld:
         found = tight(many, 1e-6, "pld").epsilon
         assert fewest < found < most
         assert found < tight(many, 1e-6, "zcdp").epsilon
+
+    STEPS = sorted({round(10 * 1.15**i) for i in range(34)})
+
+    def test_many_levels_are_above_the_exact_delta_with_their_deltas_paid(self):
+        assert len(self.STEPS) > 24
+        parts = [approximate(step * 2.0**-10, 2e-8, ONE_USER) for step in self.STEPS]
+        found = tight(parts, 1e-6, "pld").epsilon
+        assert delta_on_a_lattice(self.STEPS, 2.0**-10, found) + 2e-8 * len(parts) <= 1e-6
+        unpaid = tight([pure(part.epsilon, ONE_USER) for part in parts], 1e-6, "pld").epsilon
+        paid = tight([pure(part.epsilon, ONE_USER) for part in parts], 1e-6 - 2e-8 * len(parts), "pld").epsilon
+        assert unpaid < paid == pytest.approx(found, rel=1e-6)
+        with pytest.raises(InvalidGuarantee, match="`pld` does not apply"):
+            tight(parts, 2e-8 * len(parts), "pld")
+
+    def test_levels_are_only_ever_rounded_up_and_none_is_lost(self):
+        parts = tuple((step * 2.0**-10, 1 + step % 3) for step in self.STEPS)
+        fewer = _fewer(parts)
+        assert len(fewer) <= 24
+        before, after = (sorted(e for e, times in levels for _ in range(times)) for levels in (parts, fewer))
+        assert len(before) == len(after)
+        assert all(old <= new <= 2 * old for old, new in zip(before, after, strict=True))
+
+    def test_parts_that_cost_nothing_but_a_delta(self):
+        assert tight([approximate(0.0, 1e-8, ONE_USER)] * 3, 1e-6).epsilon == 0.0
+        assert tight([approximate(0.0, 1e-8, ONE_USER)] * 3, 1e-6, "pld").epsilon == 0.0
 
     @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
     @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
@@ -131,6 +235,15 @@ class TestRdp:
     def test_it_is_never_below_the_exact_composition(self):
         found = tight([pure(0.5, ONE_USER)] * 10, 1e-6, "rdp").epsilon
         assert exact_delta([(0.5, 10)], mpmath.mpf(found)) <= 1e-6
+
+    def test_exceptions_are_taken_from_delta(self):
+        except_for = Guarantee(0.1, ONE_USER, delta=5e-9, loss=Loss(LossKind.PURE, 0.1))
+        found = tight([except_for] * 100, 1e-6, "rdp").epsilon
+        plain = [pure(0.1, ONE_USER)] * 100
+        assert found == pytest.approx(tight(plain, 5e-7, "rdp").epsilon, rel=1e-9)
+        assert found > tight(plain, 1e-6, "rdp").epsilon
+        with pytest.raises(InvalidGuarantee):
+            tight([except_for] * 200, 1e-6, "rdp")
 
 
 class TestAuto:

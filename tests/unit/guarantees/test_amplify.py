@@ -18,6 +18,7 @@ from tacit.guarantees import (
 )
 
 LOCAL = pure(1.0, ONE_PROFILE, assumes=frozenset({"exact sampler"}))
+RESPONSE = pure(1.0, ONE_PROFILE, proof="randomised-response")
 ALL = {"n": 10**4, "delta": 1e-6, "conditions": ALL_CONDITIONS}
 
 
@@ -32,8 +33,33 @@ def test_with_all_conditions_the_guarantee_is_central():
     assert "exact sampler" in central.assumes
 
 
-def test_randomised_response_takes_the_blanket():
-    assert amplify(LOCAL, **ALL, k=15).epsilon == shuffle(1.0, 10**4, 1e-6, "blanket", 15)
+def test_randomised_response_takes_the_blanket_and_says_for_how_many_items():
+    central = amplify(RESPONSE, **ALL, k=15)
+    assert central.epsilon == shuffle(1.0, 10**4, 1e-6, "blanket", 15)
+    assert "k-ary randomised response with k = 15" in central.assumes
+    assert not any("k-ary" in reason for reason in amplify(RESPONSE, **ALL).assumes)
+
+
+@pytest.mark.parametrize("other", [LOCAL, pure(1.0, ONE_PROFILE, proof="permute-and-flip"), repeat(RESPONSE, 2)])
+@pytest.mark.parametrize("conditions", [ALL_CONDITIONS, frozenset()])
+def test_the_blanket_is_refused_for_other_mechanisms(other, conditions):
+    with pytest.raises(InvalidParameter, match="numerical bound"):
+        amplify(other, **{**ALL, "conditions": conditions}, k=15)
+    with pytest.raises(InvalidParameter, match="numerical bound"):
+        amplify(other, **{**ALL, "conditions": conditions}, k=15, method="blanket")
+
+
+def test_k_has_a_limit():
+    assert amplify(RESPONSE, **ALL, k=1 << 20).epsilon < 1.0
+    with pytest.raises(InvalidParameter, match="k must be a whole number from 2 to 1048576"):
+        amplify(RESPONSE, **ALL, k=(1 << 20) + 1)
+    with pytest.raises(InvalidParameter, match="k must be a whole number from 2 to 1048576"):
+        shuffle(1.0, 1000, 1e-6, "blanket", (1 << 20) + 1)
+
+
+def test_the_honest_share_is_rounded_down():
+    assert amplify(LOCAL, **{**ALL, "n": 10**4 + 1}, honest_share=0.5).epsilon == shuffle(1.0, 5000, 1e-6)
+    assert amplify(LOCAL, **{**ALL, "n": 1999}, honest_share=0.5).epsilon == 1.0  # 999 and a half
 
 
 @pytest.mark.parametrize("missing", list(ShuffleCondition))

@@ -11,6 +11,7 @@ from tacit.guarantees import (
     Guarantee,
     Loss,
     LossKind,
+    Neighbours,
     approximate,
     compose,
     group,
@@ -196,8 +197,19 @@ class TestParallel:
         assert worst == pytest.approx(2.0)
         assert worst <= claim + 1e-12
 
-    def test_local_parts_are_different_users(self):
-        assert parallel([pure(1.0, ONE_PROFILE), pure(2.0, ONE_PROFILE)], disjoint="one device each").epsilon == 2.0
+    @pytest.mark.parametrize("protects", [ONE_PROFILE, ONE_IMPRESSION, Neighbours.features("L1", 1.0)])
+    def test_whatever_is_replaced_may_move_unless_it_stays(self, protects):
+        parts = [pure(1.0, protects), pure(2.0, protects), pure(4.0, protects)]
+        moved = parallel(parts, disjoint="one device each")
+        assert moved.epsilon == 6.0
+        assert f"each part's guarantee covers replacing {protects.unit} by none" in moved.assumes
+        fixed = parallel(parts, disjoint="one device each", stays="a device keeps its part")
+        assert fixed.epsilon == 4.0
+        assert "a device keeps its part" in fixed.assumes
+        assert parallel([metric(1.0), metric(2.0)], disjoint="x").epsilon == 3.0
+
+    def test_one_part_has_no_other_to_move_to(self):
+        assert parallel([pure(1.0, ONE_PROFILE)], disjoint="x").epsilon == 1.0
 
     def test_a_group_may_sit_in_as_many_parts(self):
         pairs = [group(pure(1.0, ONE_USER), 2)] * 3
@@ -205,9 +217,15 @@ class TestParallel:
 
     def test_the_loss_of_the_worst_part_is_kept(self):
         assert parallel([gaussian(1.0), gaussian(2.0)], disjoint="x").loss == Loss(LossKind.GAUSSIAN, 2.0)
-        assert parallel([ranged(1.0), ranged(2.0)], disjoint="x").loss == Loss(LossKind.BOUNDED_RANGE, 2.0)
-        mixed = parallel([ranged(1.0), pure(2.0, ONE_PROFILE)], disjoint="x").loss
+        assert parallel([ranged(1.0), ranged(2.0)], disjoint="x", stays="y").loss == Loss(LossKind.BOUNDED_RANGE, 2.0)
+        mixed = parallel([ranged(1.0), pure(2.0, ONE_PROFILE)], disjoint="x", stays="y").loss
         assert mixed == Loss(LossKind.ZCDP, 2.0)
+
+    def test_a_loss_that_does_not_fit_the_largest_costs_is_left_out(self):
+        wide = Guarantee(0.5, ONE_USER, loss=Loss(LossKind.BOUNDED_RANGE, 1.0))
+        except_for = Guarantee(0.6, ONE_USER, delta=1e-9, loss=Loss(LossKind.BOUNDED_RANGE, 0.6))
+        both = parallel([wide, except_for], disjoint="x")
+        assert (both.epsilon, both.delta, both.loss) == (0.6, 1e-9, None)
 
     def test_a_part_that_promises_nothing_leaves_its_users_nothing(self):
         assert parallel([pure(1.0, ONE_USER), nothing(ONE_USER, "raw")], disjoint="x").promises_nothing

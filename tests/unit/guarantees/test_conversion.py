@@ -78,6 +78,14 @@ class TestAnywhere:
         with pytest.raises(InvalidGuarantee, match="within"):
             anywhere(metric(1.0), 4.0, Neighbours.features("L1", 1.0))
 
+    def test_who_is_added_or_removed_has_no_distance(self):
+        with pytest.raises(InvalidGuarantee, match="added or removed"):
+            anywhere(metric(1.0), 4.0, ONE_USER)
+        assert anywhere(metric(1.0), 4.0, ONE_USER_REPLACED).epsilon == 4.0
+
+    def test_the_diameter_is_stated_exactly(self):
+        assert "features lie in a public domain of L1 diameter 1.0000004" in anywhere(metric(1.0), 1.0000004).assumes
+
 
 class TestGroup:
     def test_a_pure_guarantee_grows_linearly(self):

@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from tacit.guarantees.rounding import (
     down,
     down_from,
+    exactly,
     exp_bounds,
-    log_down,
-    log_up,
     precise,
-    product_up,
+    shown_up,
     sqrt_down,
     sqrt_up,
-    sum_up,
     up,
     up_from,
 )
@@ -30,7 +28,7 @@ fractions = st.fractions(min_value=-(10**40), max_value=10**40, max_denominator=
 positive = st.fractions(min_value=Fraction(1, 10**60), max_value=10**60, max_denominator=10**60).filter(bool)
 
 
-def exactly(value: Fraction) -> mpmath.mpf:
+def real(value: Fraction) -> mpmath.mpf:
     return MP.mpf(value.numerator) / value.denominator
 
 
@@ -56,28 +54,6 @@ def test_numbers_beyond_the_largest_float_go_to_infinity_on_the_dear_side_only()
     assert (up(-tiny), down(-tiny)) == (0.0, -math.ulp(0.0))
 
 
-@given(st.lists(st.floats(min_value=0.0, max_value=1e300), max_size=30))
-def test_sums_are_rounded_up_once(values: list[float]) -> None:
-    exact = sum((Fraction(v) for v in values), Fraction(0))
-    assert sum_up(values) == up(exact)
-
-
-def test_three_tenths_are_more_than_thirty_hundredths_and_are_said_to_be() -> None:
-    assert Fraction(sum_up([0.1, 0.1, 0.1])) >= 3 * Fraction(0.1)
-    assert sum_up([]) == 0.0
-    assert sum_up([1.0, math.inf]) == math.inf
-
-
-@given(st.floats(min_value=0.0, max_value=1e200), st.floats(min_value=0.0, max_value=1e100))
-def test_products_are_rounded_up(left: float, right: float) -> None:
-    assert product_up(left, right) == up(Fraction(left) * Fraction(right))
-
-
-def test_products_with_infinity_are_infinite() -> None:
-    assert product_up(math.inf, 0.0) == math.inf
-    assert product_up(2.0, math.inf) == math.inf
-
-
 tiny_to_huge = st.one_of(
     st.just(Fraction(0)),
     st.fractions(min_value=0, max_value=800, max_denominator=10**20),
@@ -92,7 +68,7 @@ tiny_to_huge = st.one_of(
 def test_bounds_of_the_exponential_enclose_it(exponent: Fraction, bits: int) -> None:
     low, high = exp_bounds(-exponent, bits)
     with MP.workprec(max(2000, bits + 400)):
-        scaled = MP.ldexp(MP.exp(-exactly(exponent)), bits) if exponent < 10**6 else None
+        scaled = MP.ldexp(MP.exp(-real(exponent)), bits) if exponent < 10**6 else None
     if scaled is None:
         assert low == 0 < high  # e^-1000000 is above 0 and below every bit asked for
     else:
@@ -104,26 +80,13 @@ def test_bounds_of_the_exponential_enclose_it(exponent: Fraction, bits: int) -> 
 @given(st.fractions(min_value=0, max_value=40, max_denominator=10**15), st.sampled_from([32, 64]))
 def test_bounds_of_growing_exponentials_enclose_them(exponent: Fraction, bits: int) -> None:
     low, high = exp_bounds(exponent, bits)
-    scaled = MP.ldexp(MP.exp(exactly(exponent)), bits)
+    scaled = MP.ldexp(MP.exp(real(exponent)), bits)
     assert low <= scaled <= high
     assert high - low <= 2 + scaled * MP.ldexp(1, -46)  # relative once the number is large
 
 
 def test_bounds_of_one_are_exact() -> None:
     assert exp_bounds(Fraction(0), 77) == (1 << 77, 1 << 77)
-
-
-@settings(deadline=None)
-@given(positive)
-def test_logarithms_lie_on_their_sides_and_close(value: Fraction) -> None:
-    truth = MP.log(exactly(value))
-    above, below = log_up(value), log_down(value)
-    assert below <= truth <= above
-    assert above - below <= 4 * math.ulp(max(abs(above), abs(below)))
-
-
-def test_the_logarithm_of_one_is_exactly_zero() -> None:
-    assert log_up(Fraction(1)) == 0.0 == log_down(Fraction(1))
 
 
 @settings(deadline=None)
@@ -151,7 +114,7 @@ def test_mpmaths_global_precision_is_neither_read_nor_changed() -> None:
     try:
         mpmath.mp.prec = 20
         low, high = exp_bounds(Fraction(-1, 3), 300)
-        assert low <= MP.ldexp(MP.exp(exactly(Fraction(-1, 3))), 300) <= high
+        assert low <= MP.ldexp(MP.exp(real(Fraction(-1, 3))), 300) <= high
         assert precise(256).prec == 256
         assert mpmath.mp.prec == 20
     finally:
@@ -161,3 +124,32 @@ def test_mpmaths_global_precision_is_neither_read_nor_changed() -> None:
 def test_a_root_a_hair_above_a_float_is_rounded_up() -> None:
     assert sqrt_up(1 + Fraction(1, 2**400)) > 1.0
     assert sqrt_down(1 + Fraction(1, 2**400)) == 1.0
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300), st.sampled_from([3, 6]))
+def test_printed_costs_are_never_below_the_cost_and_near_it(value: float, digits: int) -> None:
+    assert value <= float(shown_up(value, digits)) <= value * (1 + 1.1 * 10.0 ** (1 - digits))
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (1.0, 6, "1"),
+        (0.5, 6, "0.5"),
+        (0.1, 6, "0.1"),
+        (1e-6, 3, "1e-06"),
+        (0.0, 6, "0"),
+        (40.0, 6, "40"),
+        (1.0000004, 6, "1.00001"),
+        (1.0049e-6, 3, "1.01e-06"),
+        (999999.5, 6, "1e+06"),
+    ],
+)
+def test_short_numbers_are_printed_as_they_are_and_others_up(value: float, digits: int, text: str) -> None:
+    assert shown_up(value, digits) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_printed_exactly_read_back_the_same(value: float) -> None:
+    assert float(exactly(value)) == value
+    assert exactly(4) == "4"

@@ -10,6 +10,7 @@ import pytest
 
 from tacit.errors import InvalidParameter
 from tacit.guarantees import shuffle, shuffle_delta
+from tacit.guarantees.shuffling import Blanket, Decoys
 
 TABLE = """
 1e3 1 0.566  0.182  0.149  0.118  0.066
@@ -107,6 +108,19 @@ def blanket_delta(epsilon0, n, epsilon, k):
 def test_the_blanket_bound_is_its_expectation_from_above(k, epsilon0, n, epsilon):
     exact = blanket_delta(epsilon0, n, epsilon, k)
     assert exact * (1 - 1e-12) <= shuffle_delta(epsilon0, n, epsilon, "blanket", k) <= exact * (1 + 1e-6) + 1e-15
+
+
+def test_the_mass_that_is_left_out_is_added():
+    """Windows so narrow that what lies outside of them is most of delta: few decoys, and reports that stand alone."""
+    exact = float(decoy_delta(3.0, 400, 2.9, 0, 60))
+    narrow = Decoys(3.0, 400, math.exp(-3.0), 2.0)
+    inside = narrow.delta(2.9) - narrow.left_out
+    assert inside < 0.6 * exact < exact <= narrow.delta(2.9)
+    assert narrow.left_out == 2 * math.exp(-2.0)  # on both sides
+    few = Blanket(1.0, 40, 4, 4.0)
+    outside = (math.e - math.exp(0.9)) * (few.left_out + 3 * math.exp(-4.0)) + 2 * math.expm1(0.9) * math.exp(-4.0)
+    assert blanket_delta(1.0, 40, 0.9, 4) + outside * (1 - 1e-9) <= few.delta(0.9) < 1.0
+    assert few.left_out > 0.0
 
 
 def shuffled(rows):
@@ -247,7 +261,7 @@ def test_epsilons_are_checked(bad):
         ({"delta": 0.0}, "delta must lie strictly between 0 and 1"),
         ({"delta": 1.0}, "delta must lie strictly between 0 and 1"),
         ({"method": "blanket"}, "needs k"),
-        ({"method": "blanket", "k": 1}, "k must be a whole number at least 2"),
+        ({"method": "blanket", "k": 1}, "k must be a whole number from 2"),
         ({"k": 4}, "only the blanket bound depends on k"),
         ({"method": "two-counts"}, "the method must be one of"),
     ],

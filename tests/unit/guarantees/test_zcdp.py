@@ -13,6 +13,7 @@ from tacit.guarantees import (
     approximate,
     epsilon_of_rho,
     metric,
+    mu_for,
     pure,
     rho_for,
     rho_of,
@@ -44,6 +45,19 @@ def test_a_pure_epsilon_beside_another_shape_is_used_where_it_says_more():
 def test_no_rho_follows_from_epsilon_and_delta_alone(unknown):
     with pytest.raises(InvalidGuarantee, match="state the shape"):
         rho_of(unknown)
+
+
+@pytest.mark.parametrize("kind", [LossKind.PURE, LossKind.BOUNDED_RANGE])
+def test_a_rho_that_would_lose_a_delta_is_refused(kind):
+    with pytest.raises(InvalidGuarantee, match="except with probability delta"):
+        rho_of(Guarantee(0.4, ONE_USER, delta=1e-9, loss=Loss(kind, 0.4)))
+
+
+def test_a_rho_that_rounds_to_zero_is_refused():
+    for conversion in ("tight", "simple"):
+        with pytest.raises(InvalidParameter, match="no rho above 0"):
+            rho_for(1e-300, 5e-324, conversion)
+    assert mu_for(1e-150, 5e-324) > 0.0
 
 
 class TestTheEighth:
