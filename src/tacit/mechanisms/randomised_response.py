@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import keep, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.guarantees import ONE_PROFILE, Guarantee, Neighbours, Release, pure
+from tacit.guarantees import ONE_PROFILE, Guarantee, Neighbours, Relation, Release, pure
 from tacit.guarantees.rounding import exp_bounds
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
@@ -34,6 +34,10 @@ class RandomisedResponse:
 
     def __post_init__(self) -> None:
         keep(self, k=whole("k", self.k, least=2, most=1 << 20), epsilon=positive("epsilon", self.epsilon))
+        if self.protects.relation is not Relation.REPLACE or self.protects.distance is not None:
+            raise InvalidParameter(
+                "randomised response hides which value it was, so it protects what is replaced, not what is added."
+            )
         if self.epsilon > _LARGEST_EPSILON:
             raise InvalidParameter(
                 f"epsilon of randomised response must be at most {_LARGEST_EPSILON:g}, not {self.epsilon!r}."

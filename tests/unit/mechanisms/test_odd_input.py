@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.guarantees import Relation
+from tacit.guarantees import ONE_USER, Neighbours, Relation
 from tacit.mechanisms import (
     ExponentialMechanism,
     GaussianSum,
@@ -149,3 +149,9 @@ def test_a_table_without_users_is_released_like_any_other() -> None:
     for empty in ([], np.zeros((0, 2)), sparse.csr_array((0, 2))):
         assert LaplaceSum(2, 1.0, 1.0).release(empty).value.steps.shape == (2,)
         assert GaussianSum(2, 1.0, 1.0, 1e-6).release(empty).value.steps.shape == (2,)
+
+
+@pytest.mark.parametrize("protects", [ONE_USER, Neighbours.features("L1", radius=1.0)], ids=str)
+def test_randomised_response_does_not_claim_to_hide_whether_somebody_answered(protects: Neighbours) -> None:
+    with pytest.raises(InvalidParameter):
+        RandomisedResponse(3, 1.0, protects=protects)
