@@ -6,6 +6,7 @@ each of these tests is itself tested: it must refuse a broken twin that makes th
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,30 +80,30 @@ def unless_refused(make: Callable[[], Any]) -> Any:
         return None
 
 
-class MechanismCase:
+class MechanismCase(ABC):
     """How to build one mechanism on a small domain. Subclasses fill this in; both contracts below read it."""
 
     epsilon: float = 1.0
 
+    @abstractmethod
     def make(self, epsilon: float) -> Any:
         """The mechanism that claims ``epsilon``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def twin(self) -> Any:
         """A mechanism with the same claim and a fault that breaks it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pairs(self) -> Iterable[tuple[Any, Any]]:
         """Every pair of neighbouring inputs of the small domain."""
-        raise NotImplementedError
 
     def law(self, mechanism: Any, raw: Any) -> NDArray[np.float64]:
         """The probability of every outcome."""
         return np.asarray(mechanism.pmf(raw))
 
+    @abstractmethod
     def reference(self, mechanism: Any, raw: Any) -> NDArray[np.float64]:
         """The same by the slow, obvious way."""
-        raise NotImplementedError
 
     def documented_loss(self) -> float:
         """The true worst loss on this domain in closed form: the claim itself, or what the proof page says is left over."""
@@ -116,9 +117,9 @@ class MechanismCase:
         """Calls that must be refused, besides the bad epsilons that every mechanism refuses."""
         return ()
 
+    @abstractmethod
     def bad_inputs(self) -> Sequence[Any]:
         """Private inputs that must be refused; they hold SECRET."""
-        raise NotImplementedError
 
     def worst_loss(self, mechanism: Any) -> float:
         """The largest loss over all pairs and outputs."""
