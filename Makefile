@@ -49,15 +49,19 @@ check: $(INSTALLED) ## lint, format, types, import contracts
 
 .PHONY: test
 test: check ## check, then unit, property and statistical tests
-	@$(BIN)/pytest -n $(WORKERS) -q tests
+	@$(BIN)/pytest -n $(WORKERS) -q --ignore=tests/integration tests
 
 .PHONY: unit
 unit: $(INSTALLED) ## unit and property tests only
-	@$(BIN)/pytest -n $(WORKERS) -q -m "not statistical" tests
+	@$(BIN)/pytest -n $(WORKERS) -q -m "not statistical" --ignore=tests/integration tests
 
 .PHONY: statistical
 statistical: $(INSTALLED) ## only the tests that draw many samples; TACIT_SEED=fresh for new ones
-	@$(BIN)/pytest -n $(WORKERS) -q -m statistical tests
+	@$(BIN)/pytest -n $(WORKERS) -q -m statistical --ignore=tests/integration tests
+
+.PHONY: integration
+integration: $(INSTALLED) ## the ledger with restarts, several processes and a real PostgreSQL
+	@TACIT_REQUIRE_POSTGRESQL=1 $(BIN)/pytest -n $(WORKERS) -q tests/integration
 
 .PHONY: bench
 bench: $(INSTALLED) $(PEERS_INSTALLED) ## speed and memory as ratios; ONLY=name runs a part

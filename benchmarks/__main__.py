@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-PARTS = ("noise", "selection", "loader")
+PARTS = ("noise", "selection", "ledger", "loader")
 
 
 def main() -> None:

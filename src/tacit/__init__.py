@@ -8,7 +8,7 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-_ROOMS = ("audit", "data", "errors", "guarantees", "mechanisms")
+_ROOMS = ("audit", "data", "errors", "guarantees", "ledger", "mechanisms")
 
 __all__ = ["__version__", *_ROOMS]
 

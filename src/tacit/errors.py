@@ -14,10 +14,24 @@ TacitError
 │   ├── DuplicateRatings
 │   └── RatingOutsideScale
 ├── UnknownName               no data set, mechanism or column of that name
+│   └── UnknownSubject        the ledger knows no subject of that name
 ├── MissingExtra              an optional package is not installed
-└── SystemNoiseUnavailable    the operating system gave no entropy
+├── SystemNoiseUnavailable    the operating system gave no entropy
+├── BudgetExhausted           a charge does not fit into what is left; nothing was charged
+├── GuaranteeRefused          a guarantee that the subject's terms cannot charge
+├── Conflict                  an id that was used before, for something else
+└── LedgerError
+    ├── LedgerMissing         there is no ledger at that place
+    ├── LedgerExists          there is one already
+    ├── LedgerUnavailable     it cannot be read or written now (disk full, read-only, busy, connection lost)
+    ├── LedgerDamaged         what it holds is not what was written
+    ├── LedgerBehind          it lacks entries that it once had (an old backup?)
+    └── LedgerTooNew          it was written by a later version
 ```
 """
+
+from datetime import datetime
+from decimal import Decimal
 
 
 class TacitError(Exception):
@@ -71,3 +85,67 @@ class MissingExtra(TacitError, ImportError):
 
 class SystemNoiseUnavailable(TacitError, OSError):
     code = "system-noise-unavailable"
+
+
+class UnknownSubject(UnknownName):
+    code = "unknown-subject"
+
+
+class BudgetExhausted(TacitError):
+    """A refused charge. The figures are exact decimals in the unit of the accounting: epsilon, rho or releases.
+
+    ``measure`` names that unit. Where delta was what did not fit, it is "delta".
+    """
+
+    code = "budget-exhausted"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        measure: str,
+        spent: Decimal,
+        requested: Decimal,
+        left: Decimal,
+        budget: Decimal,
+        renews: datetime | None,
+    ) -> None:
+        super().__init__(message)
+        self.measure, self.spent, self.requested, self.left, self.budget = measure, spent, requested, left, budget
+        self.renews = renews
+
+
+class GuaranteeRefused(TacitError):
+    code = "guarantee-refused"
+
+
+class Conflict(TacitError):
+    code = "conflict"
+
+
+class LedgerError(TacitError):
+    code = "ledger-error"
+
+
+class LedgerMissing(LedgerError):
+    code = "ledger-missing"
+
+
+class LedgerExists(LedgerError):
+    code = "ledger-exists"
+
+
+class LedgerUnavailable(LedgerError):
+    code = "ledger-unavailable"
+
+
+class LedgerDamaged(LedgerError):
+    code = "ledger-damaged"
+
+
+class LedgerBehind(LedgerError):
+    code = "ledger-behind"
+
+
+class LedgerTooNew(LedgerError):
+    code = "ledger-too-new"

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from tacit import __version__
-from tacit.cli import data
+from tacit.cli import data, ledger
 from tacit.cli.audit import audit
 from tacit.cli.demo import demo
 from tacit.errors import InvalidParameter, TacitError, UnknownName
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command("demo", epilog="Example: tacit demo --data synthetic")(demo)
 app.command("audit", epilog="Example: tacit audit exponential top-k --json audit.json")(audit)
 app.add_typer(data.app, name="data")
+app.add_typer(ledger.app, name="ledger")
 
 
 @app.callback(invoke_without_command=True)

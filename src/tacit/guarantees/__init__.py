@@ -1,6 +1,6 @@
 """Guarantees as values, and the arithmetic on them: composition, conversion, amplification."""
 
-from tacit.guarantees.accounting import epsilon_each, tight
+from tacit.guarantees.accounting import epsilon_each, tight, times_within
 from tacit.guarantees.amplification import ALL_CONDITIONS, ShuffleCondition, amplify, shuffle, shuffle_delta
 from tacit.guarantees.composition import compose, parallel, repeat
 from tacit.guarantees.conversion import anywhere, group, replace_from_add_remove, to_approximate, within
@@ -53,6 +53,7 @@ __all__ = [
     "shuffle",
     "shuffle_delta",
     "tight",
+    "times_within",
     "to_approximate",
     "within",
 ]

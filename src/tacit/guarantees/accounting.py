@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -21,6 +21,7 @@ from tacit.guarantees.zcdp import epsilon_of_rho, exceptions, largest, rho_exact
 Method = Literal["auto", "basic", "gaussian", "zcdp", "rdp", "pld"]
 
 _WORTH_A_DELTA = 1e-3  # the least gain in epsilon for which a smaller delta is given up
+_MOST_TIMES = 2**20  # beyond that a convolution takes longer than anybody waits, and the count is a safe one anyway
 _WHY_NOT = {
     "basic": "the deltas of the parts add up to more than delta. Raise delta, or use `auto`",
     "gaussian": "a part is not Gaussian. Use `auto`",
@@ -30,8 +31,12 @@ _WHY_NOT = {
 }
 
 
-def tight(guarantees: Iterable[Guarantee], delta: float, method: Method = "auto") -> Guarantee:
+def tight(
+    guarantees: Iterable[Guarantee] | Mapping[Guarantee, int], delta: float, method: Method = "auto"
+) -> Guarantee:
     """All releases together at ``delta``: the smallest epsilon that ``method`` proves, rounded up. Refuses to mix units.
+
+    A mapping says how many releases were made under each guarantee.
 
     ``auto`` takes the best method that applies and is never above basic composition where the parts' own deltas fit into
     ``delta``. The method joins ``assumes``. Where basic composition wins, or loses by less than a thousandth, it is kept
@@ -98,6 +103,32 @@ def _each(times: int, epsilon: float, delta: float, kind: LossKind) -> float:
 
     better = largest(fits, concentrated, steps=24)  # to seven digits: each step is a convolution
     return better if better > concentrated * (1.0 + _WORTH_A_DELTA) else concentrated
+
+
+def times_within(each: Guarantee, epsilon: float, delta: float) -> int:
+    """How many releases under ``each`` together stay within (epsilon, delta), by the best method that applies; 0 if none does.
+
+    Holds when the releases are chosen after seeing earlier outputs, since each of them is bounded by the same loss.
+    """
+    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    if each.promises_nothing or each.per_distance:
+        raise InvalidGuarantee(
+            "only releases that promise a fixed epsilon can be counted: state a radius with within(...)."
+        )
+    if each.epsilon == 0.0 and each.delta == 0.0:
+        raise InvalidGuarantee("releases at epsilon = 0 cost nothing: there is no number of them to count.")
+
+    def fits(times: int) -> bool:
+        counted = ((each, times),)
+        return any((cost := method(counted, delta)) is not None and cost <= epsilon for method in _METHODS.values())
+
+    low, high = 0, 1
+    while high <= _MOST_TIMES and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def _basic(counted: Counted, delta: float) -> float | None:

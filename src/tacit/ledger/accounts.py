@@ -1,0 +1,182 @@
+"""Subjects' rows while transactions work on them, remembered for as long as nobody else has written.
+
+Whatever changes a subject lengthens her lane. So if the end of a lane is where this process left it, then every row that this
+process remembers of that lane is still what the store holds, and need not be read again.
+"""
+
+from collections.abc import Sequence
+
+from tacit.errors import LedgerDamaged, TacitError, UnknownSubject
+from tacit.ledger.amounts import MOST, NOTHING_SPENT, Cost
+from tacit.ledger.budgets import BEFORE_ALL, Period
+from tacit.ledger.chain import Tip, lane_of
+from tacit.ledger.entries import SPENT_BEFORE, SUBJECT, link_of_charge, seal_of_subject
+from tacit.ledger.known import Agreed, Known, Priced
+from tacit.ledger.receipts import Receipt
+from tacit.ledger.stores.interface import Answers, Row, Writer
+
+_MOST_REMEMBERED = 20_000
+
+
+class Lane:
+    """The end of a lane while a transaction lengthens it. All its charges carry one time."""
+
+    __slots__ = ("at", "lane", "link", "position")
+
+    def __init__(self, lane: int, tip: Tip, moment: int) -> None:
+        self.lane, self.position, self.link = lane, tip.position, tip.link
+        self.at = max(moment, tip.at)  # the clock may go back, the ledger's time does not
+
+    @property
+    def tip(self) -> Tip:
+        return Tip(self.position, self.link, self.at)
+
+
+class Account:
+    """A subject's row. ``most`` and ``most_delta`` are what the totals may reach: what was spent before a window began plus what
+    the budget allows in it, for the tightest of the budgets."""
+
+    __slots__ = (
+        *("name", "number", "terms", "total", "delta", "unprotected", "at"),  # as in the store
+        *("agreed", "before", "most", "most_delta"),  # what the terms allow
+        *("lane", "new", "priced"),  # of the transaction at work
+    )
+
+    def __init__(self, name: str, row: Row, agreed: Agreed) -> None:
+        self.number, self.terms, self.total, self.delta, self.unprotected, self.at, seal = row
+        if type(self.terms) is not bytes or seal != seal_of_subject(self.number, name, *row[1:6]):
+            raise LedgerDamaged("a subject's row is not what was written. Run `tacit ledger check`, restore a backup.")
+        self.name, self.agreed, self.before = name, agreed, agreed.nothing
+        self.most, self.most_delta = agreed.most, agreed.most_delta
+
+    def begin(self, lane: Lane) -> None:
+        """A transaction starts to work on this row."""
+        self.lane = lane
+        self.new: dict[str, tuple[Receipt, Priced]] = {}  # charged in this very transaction, by release id
+        self.priced: dict[int, Priced | TacitError] = {}  # by identity: the charges keep their guarantees alive
+
+    def look_back(self, before: tuple[Cost, ...]) -> None:
+        """Takes what was spent before each budget's window."""
+        self.before = before
+        windows = list(zip(before, self.agreed.allowances, strict=True))
+        self.most = min(MOST, *(spent.amount + allowed.amount for spent, allowed in windows))
+        self.most_delta = min(MOST, *(spent.delta + allowed.delta for spent, allowed in windows))
+
+    def charge(self, release_id: str, priced: Priced, lanes: int) -> Row | None:
+        """The row of a charge, if it fits into every budget: then it is counted, and the lane is longer by it."""
+        amount, more_delta, more_unprotected = priced.cost
+        total, delta, unprotected = self.total + amount, self.delta + more_delta, self.unprotected + more_unprotected
+        if total > self.most or delta > self.most_delta or unprotected > MOST:
+            return None
+        lane, windowed = self.lane, self.agreed.windowed
+        lane.position += 1
+        number = lane.position * lanes + lane.lane
+        row = (
+            number,
+            self.number,
+            release_id,
+            lane.at,
+            priced.digest,
+            *priced.cost,
+            total,
+            delta,
+            unprotected,
+            windowed,
+        )
+        lane.link = link_of_charge(lane.link, *row)
+        self.total, self.delta, self.unprotected, self.at = total, delta, unprotected, lane.at
+        self.new[release_id] = (Receipt(number, lane.at, priced.cost, True), priced)
+        return (*row, lane.link)
+
+    def spent(self) -> Row:
+        """The new values of the columns SPENT, then the key."""
+        totals = (self.total, self.delta, self.unprotected, self.at)
+        return (*totals, seal_of_subject(self.number, self.name, self.terms, *totals), self.number)
+
+
+SPENT = ("total", "total_delta", "total_unprotected", "at", "seal")
+
+
+class Accounts:
+    """The rows that a ledger object remembers between its transactions."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Account] = {}
+        self._tips: dict[int, Tip] = {}  # where this object left the lanes
+        self._at_work: list[Account] = []
+        self._ends: dict[int, Lane] = {}
+
+    def begin(
+        self, writer: Writer, known: Known, names: Sequence[str], lanes: int, moment: int
+    ) -> tuple[dict[str, Account | TacitError], dict[int, Lane]]:
+        """The accounts of these subjects (or why there is none), and the ends of the lanes that the transaction holds."""
+        self._at_work = []
+        unread = [name for name in names if name not in self._rows]
+        asked = writer.ask(SUBJECT, [(name,) for name in unread]) if unread else None
+        ends = self._ends = {lane: Lane(lane, tip, moment) for lane, tip in writer.tips.items()}
+        stale = {lane for lane, tip in writer.tips.items() if self._tips.get(lane) != tip}
+        accounts: dict[str, Account | TacitError] = self._read(writer, known, unread, asked)
+        if stale:
+            again = [name for name in names if name in self._rows and lane_of(name, lanes) in stale]
+            self._rows = {name: row for name, row in self._rows.items() if lane_of(name, lanes) not in stale}
+            if again:
+                accounts |= self._read(writer, known, again, writer.ask(SUBJECT, [(name,) for name in again]))
+        windowed = []
+        for name in names:
+            account = accounts.get(name) or self._rows[name]
+            accounts[name] = account
+            if isinstance(account, Account):
+                account.begin(ends[lane_of(name, lanes)])
+                if account.agreed.windowed:
+                    windowed.append(account)
+                self._at_work.append(account)
+        if windowed:
+            _look_back(writer, windowed)
+        return accounts, ends
+
+    def committed(self) -> None:
+        """The transaction is on the disk: what it left is what the store holds."""
+        if len(self._rows) > _MOST_REMEMBERED:
+            self._rows = {}
+        for account in self._at_work:
+            self._rows[account.name] = account
+        for lane, end in self._ends.items():
+            self._tips[lane] = end.tip
+
+    def forget(self) -> None:
+        """The transaction failed: what is remembered may not be what the store holds."""
+        self._rows, self._tips = {}, {}
+
+    def _read(
+        self, writer: Writer, known: Known, names: Sequence[str], asked: Answers | None
+    ) -> dict[str, Account | TacitError]:
+        accounts: dict[str, Account | TacitError] = {}
+        for name, row in zip(names, asked() if asked is not None else (), strict=True):
+            if row is None:
+                accounts[name] = unknown_subject()
+                continue
+            try:
+                accounts[name] = Account(name, row, known.agreed(writer, row[1]))
+            except LedgerDamaged as problem:  # the other subjects can still be served
+                accounts[name] = problem
+        return accounts
+
+
+def unknown_subject() -> UnknownSubject:
+    return UnknownSubject(
+        "the ledger knows no subject of that name. Enrol her first: ledger.enrol(subject, Budget(...), ...)."
+    )
+
+
+def _look_back(writer: Writer, accounts: list[Account]) -> None:
+    """Fills in what each account had spent before its windows began."""
+    starts = [
+        (account.number, start)
+        for account in accounts
+        for budget in account.agreed.terms.budgets
+        if (start := budget.start(account.lane.at)) != BEFORE_ALL
+    ]
+    rows = iter(writer.ask(SPENT_BEFORE, starts)())
+    for account in accounts:
+        found = [None if b.per is Period.LIFETIME else next(rows) for b in account.agreed.terms.budgets]
+        account.look_back(tuple(NOTHING_SPENT if row is None else Cost(*row) for row in found))

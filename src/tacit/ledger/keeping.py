@@ -1,0 +1,39 @@
+"""Stored releases: what was drawn for a charge, kept so that a retry sends the same bytes."""
+
+from typing import NamedTuple
+
+from tacit.errors import InvalidParameter, LedgerDamaged, TacitError
+from tacit.ledger.charging import stored_release
+from tacit.ledger.entries import CHARGED, seal_of_release
+from tacit.ledger.stores.interface import Row, Writer
+from tacit.ledger.stores.schema import RELEASES
+
+
+class Kept(NamedTuple):
+    subject: str
+    release_id: str
+    content: bytes
+
+
+def commit_releases(writer: Writer, wished: list[Kept]) -> list[bytes | TacitError]:
+    """What is kept for each charge: the first content that came, whoever brought it."""
+    rows = writer.ask(CHARGED, [(kept.subject, kept.release_id) for kept in wished])()
+    outcomes: list[bytes | TacitError] = []
+    new: dict[int, bytes] = {}
+    for kept, row in zip(wished, rows, strict=True):
+        if row is None:
+            outcomes.append(
+                InvalidParameter("there is no charge with this release_id: charge first, then keep the release.")
+            )
+            continue
+        entry = row[0]
+        try:
+            stored = stored_release(entry, row[6], row[7])
+        except LedgerDamaged as problem:
+            outcomes.append(problem)
+            continue
+        outcomes.append(stored if stored is not None else new.setdefault(entry, kept.content))
+    if new:
+        inserted: list[Row] = [(entry, content, seal_of_release(entry, content)) for entry, content in new.items()]
+        writer.insert(RELEASES, inserted)
+    return outcomes

@@ -1,0 +1,150 @@
+"""What a ledger holds, at a glance: its size, its head, the latest statements, the items most displayed."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import Any
+
+from tacit.errors import InvalidParameter
+from tacit.guarantees import Guarantee
+from tacit.ledger.amounts import Cost
+from tacit.ledger.chain import Head
+from tacit.ledger.clock import as_text, now
+from tacit.ledger.heads import read_head
+from tacit.ledger.known import Known, read_guarantee
+from tacit.ledger.statements import Statement, cost_to_json, statement_of
+from tacit.ledger.stores.interface import Reader, Store
+from tacit.ledger.totals import ItemTotal, totals
+
+
+@dataclass(frozen=True, slots=True)
+class PastCharge:
+    """One charge of a subject, as it was made."""
+
+    entry: int
+    at: int
+    release_id: str
+    cost: Cost
+    guarantee: Guarantee
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A ledger at one moment. ``statements`` and ``items`` are a part of all: the latest, the most displayed."""
+
+    ledger: str
+    created: str
+    lanes: int
+    head: Head
+    latest: int  # the time of the latest entry, 0 where there is none
+    subjects: int
+    items: int
+    micros: int
+    subject: str | None  # the one that was asked for
+    statements: tuple[Statement, ...]
+    charges: tuple[PastCharge, ...]  # of that one subject, the latest first
+    totals: tuple[ItemTotal, ...]
+
+    @property
+    def entries(self) -> int:
+        return sum(position for position, _ in self.head.books["privacy"])
+
+    @property
+    def impressions(self) -> int:
+        return sum(position for position, _ in self.head.books["impressions"])
+
+    def to_json(self) -> dict[str, Any]:
+        """Money as text in micro-units, costs as exact decimals."""
+        return {
+            "ledger": self.ledger,
+            "created": self.created,
+            "lanes": self.lanes,
+            "entries": self.entries,
+            "subjects": self.subjects,
+            "impressions": self.impressions,
+            "items": self.items,
+            "micros": str(self.micros),
+            "latest": as_text(self.latest) if self.latest else None,
+            "head": self.head.to_json(),
+            "statements": [statement.to_json() for statement in self.statements],
+            "charges": [
+                {
+                    "entry": charge.entry,
+                    "at": as_text(charge.at),
+                    "release_id": charge.release_id,
+                    "cost": cost_to_json(charge.cost, self.statements[0].terms),
+                    "guarantee": charge.guarantee.to_json(),
+                }
+                for charge in self.charges
+            ],
+            "totals": [total.to_json() for total in self.totals],
+        }
+
+
+def overview(store: Store, *, subject: str | None = None, limit: int = 20, clock: Callable[[], int] = now) -> Overview:
+    """The ledger as it is now: statements of the ``limit`` subjects charged last, or of one subject with her latest charges."""
+    with store.read() as reader:
+        known, moment = Known(), clock()
+        ((created,),) = reader.stream("SELECT value FROM facts WHERE name = 'created'")
+        ((latest,),) = reader.stream("SELECT max(at) FROM lanes")
+        ((subjects,),) = reader.stream("SELECT count(*) FROM subjects")
+        names = [subject] if subject is not None else [name for (name,) in list(reader.stream(_LATEST, (limit,)))]
+        statements = tuple(statement_of(reader, known, name, moment) for name in names)
+        charges = () if subject is None else _charges(reader, subject, limit)
+        items, micros, most = _items(reader, limit if subject is None else 0)
+        return Overview(
+            ledger=store.ledger,
+            created=str(created),
+            lanes=store.lanes,
+            head=read_head(reader, store.ledger),
+            latest=int(latest or 0),
+            subjects=int(subjects),
+            items=items,
+            micros=micros,
+            subject=subject,
+            statements=statements,
+            charges=charges,
+            totals=most,
+        )
+
+
+_LATEST = "SELECT name FROM subjects ORDER BY at DESC, number DESC LIMIT ?"
+_CHARGES = (
+    "SELECT e.number, e.at, e.release_id, e.amount, e.delta, e.unprotected, e.guarantee FROM entries e "
+    "JOIN subjects s ON s.number = e.subject WHERE s.name = ? AND e.release_id <> '' ORDER BY e.number DESC LIMIT ?"
+)
+
+
+def _charges(reader: Reader, subject: str, limit: int) -> tuple[PastCharge, ...]:
+    known: dict[bytes, Guarantee] = {}
+    charges = []
+    for number, at, release_id, amount, delta, unprotected, key in list(reader.stream(_CHARGES, (subject, limit))):
+        if key not in known:
+            known[key] = read_guarantee(reader, key)
+        charges.append(PastCharge(number, at, release_id, Cost(amount, delta, unprotected), known[key]))
+    return tuple(charges)
+
+
+def _items(reader: Reader, limit: int) -> tuple[int, int, tuple[ItemTotal, ...]]:
+    """How many items there are, what is owed for all of them, and those displayed most."""
+    items = micros = 0
+    most: list[ItemTotal] = []
+    for total in totals(reader):
+        items += 1
+        micros += total.micros
+        most.append(total)
+        if len(most) > 4 * limit + 1_000:
+            most = nlargest(limit, most, key=lambda one: one.impressions)
+    return items, micros, tuple(nlargest(limit, most, key=lambda one: one.impressions))
+
+
+def read_noted_head(text: str) -> Head:
+    """A head from a file: as `tacit ledger show --head` writes it, or within what `--json` writes."""
+    try:
+        value = json.loads(text)
+    except ValueError as problem:
+        raise InvalidParameter(
+            "the file of the noted head holds no JSON. Write one with `tacit ledger show --head`."
+        ) from problem
+    return Head.from_json(value.get("head", value) if isinstance(value, dict) else value)

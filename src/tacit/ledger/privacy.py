@@ -1,0 +1,213 @@
+"""The privacy ledger: who was promised what, how much of it is spent, durably, and never more than was promised.
+
+    ledger = PrivacyLedger.create("curator.db")
+    ledger.enrol("ward-7", Budget(epsilon=2, per="month"), protects=ONE_USER)
+    answer = ledger.release("ward-7", "mean-2026-11", mechanism.guarantee, lambda: encode(mechanism.release(rows)))
+
+The charge is on the disk before anything is drawn. A crash in between loses budget, never privacy.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from tacit.errors import InvalidParameter, LedgerDamaged, LedgerExists, TacitError
+from tacit.guarantees import Guarantee, Neighbours
+from tacit.ledger.accounting import allowance, price
+from tacit.ledger.accounts import Accounts, unknown_subject
+from tacit.ledger.amounts import Cost
+from tacit.ledger.budgets import Accounting, Budget, Terms
+from tacit.ledger.chain import Head, lane_of
+from tacit.ledger.charging import commit_charges
+from tacit.ledger.clock import Clock, now
+from tacit.ledger.enrolling import commit_enrolments
+from tacit.ledger.entries import BOOK, SUBJECT
+from tacit.ledger.grouping import GroupCommit
+from tacit.ledger.heads import head_of, require_head
+from tacit.ledger.keeping import Kept, commit_releases
+from tacit.ledger.known import Known
+from tacit.ledger.names import name
+from tacit.ledger.receipts import Charge, Receipt
+from tacit.ledger.statements import Statement, statement_of
+from tacit.ledger.stores import Target, create_store, open_store
+from tacit.ledger.stores.interface import AlreadyThere, Store
+
+MOST_BYTES = 16 * 1024 * 1024  # of one stored release
+_MANY = 16  # charges in one transaction, from which on it pays to hope that none of them is a repetition
+
+
+class PrivacyLedger:
+    """Subjects, their budgets and their charges. One object may be shared by many threads, one store by many processes."""
+
+    def __init__(self, store: Store, *, clock: Clock = now) -> None:
+        self._store, self._clock, self._known = store, clock, Known()
+        self._accounts, self._expect_repeats = Accounts(), False
+        self._charge: GroupCommit[Charge, Receipt | TacitError] = GroupCommit(self._commit_charges)
+        self._keep: GroupCommit[Kept, bytes | TacitError] = GroupCommit(self._commit_releases)
+
+    @classmethod
+    def create(cls, target: Target, *, lanes: int | None = None, clock: Clock = now) -> "PrivacyLedger":
+        """A new ledger in a file that does not exist yet, or in an empty PostgreSQL database."""
+        return cls(create_store(target, lanes), clock=clock)
+
+    @classmethod
+    def open(cls, target: Target, *, head: Head | None = None, clock: Clock = now) -> "PrivacyLedger":
+        """The ledger at ``target``. It is never created here: a lost ledger is a lost budget, and must not look like a new one.
+
+        With a ``head`` that was noted earlier, a ledger that lacks entries it once had (an old backup) is refused.
+        """
+        store = open_store(target)
+        try:
+            if head is not None:
+                require_head(store, head)
+        except BaseException:
+            store.close()
+            raise
+        return cls(store, clock=clock)
+
+    @classmethod
+    def open_or_create(cls, target: Target, *, clock: Clock = now) -> "PrivacyLedger":
+        """For a device that starts for the first time. Elsewhere say which of the two you mean."""
+        try:
+            return cls.create(target, clock=clock)
+        except LedgerExists:
+            return cls.open(target, clock=clock)
+
+    def enrol(
+        self,
+        subject: str,
+        budgets: Budget | Sequence[Budget],
+        *,
+        protects: Neighbours,
+        accounting: Accounting | str = Accounting.BASIC,
+        each: Guarantee | None = None,
+        unprotected: Collection[str] = (),
+    ) -> Terms:
+        """Agrees terms with a subject, for good. Doing so again with the same terms changes nothing."""
+        listed = (budgets,) if isinstance(budgets, Budget) else tuple(budgets)
+        terms = Terms(listed, protects, Accounting(accounting), each, frozenset(unprotected))
+        self.enrol_many([subject], terms)
+        return terms
+
+    def enrol_many(self, subjects: Iterable[str], terms: Terms) -> None:
+        """Agrees the same terms with many subjects, all in one transaction."""
+        names = list(dict.fromkeys(name("a subject", subject) for subject in subjects))
+        for budget in terms.budgets:
+            allowance(budget, terms)  # refuses a budget that nothing could be charged to
+        with self._store.write(BOOK, self._lanes_of(names)) as writer:
+            commit_enrolments(writer, self._store.lanes, self._clock(), names, terms)
+
+    def price(self, subject: str, guarantee: Guarantee) -> Cost:
+        """What ``charge`` would take, in whole units; raises as it would where the guarantee cannot be charged."""
+        return price(guarantee, self.terms(subject))
+
+    def charge(self, subject: str, release_id: str, guarantee: Guarantee) -> Receipt:
+        """Checks and writes in one transaction, and returns when the charge is on the disk; release only after that.
+
+        The same ``release_id`` again is no second charge. Raises BudgetExhausted, and has then charged nothing.
+        """
+        (outcome,) = self.charge_many([Charge(subject, release_id, guarantee)])
+        if isinstance(outcome, TacitError):
+            raise outcome
+        return outcome
+
+    def charge_many(self, charges: Iterable[Charge | tuple[str, str, Guarantee]]) -> list[Receipt | TacitError]:
+        """One transaction for many charges, in their order; each one stands alone: a receipt, or the error it would raise."""
+        wished: list[Charge] = []
+        wrong: list[tuple[int, TacitError]] = []
+        for place, (subject, release_id, guarantee) in enumerate(charges):
+            try:
+                wished.append(Charge(name("a subject", subject), name("a release_id", release_id), guarantee))
+            except InvalidParameter as problem:
+                wrong.append((place, problem))
+        outcomes = self._charge(wished) if wished else []
+        for place, refusal in wrong:
+            outcomes.insert(place, refusal)
+        return outcomes
+
+    def release(self, subject: str, release_id: str, guarantee: Guarantee, draw: Callable[[], bytes]) -> bytes:
+        """Charges, draws, keeps, and returns what was kept: the only bytes that may leave.
+
+        Called again, also after a crash or by another process at the same time, it returns the same bytes for the same charge:
+        a retry never sends fresh noise.
+        """
+        stored = self.charge(subject, release_id, guarantee).stored
+        return stored if stored is not None else self.keep(subject, release_id, draw())
+
+    def keep(self, subject: str, release_id: str, content: bytes) -> bytes:
+        """Keeps what was released for a charge, durably; the first to do so wins. Returns what is kept: send that."""
+        if not isinstance(content, bytes):
+            raise InvalidParameter(f"a stored release is bytes, not {type(content).__name__}.")
+        if len(content) > MOST_BYTES:
+            raise InvalidParameter(f"a stored release has at most {MOST_BYTES:,} bytes, not {len(content):,}.")
+        (outcome,) = self._keep([Kept(name("a subject", subject), name("a release_id", release_id), content)])
+        if isinstance(outcome, TacitError):
+            raise outcome
+        return outcome
+
+    def terms(self, subject: str) -> Terms:
+        """What was agreed with a subject."""
+        with self._store.read() as reader:
+            row = reader.ask(SUBJECT, [(name("a subject", subject),)])()[0]
+            if row is None:
+                raise unknown_subject()
+            return self._known.agreed(reader, row[1]).terms
+
+    def statement(self, subject: str) -> Statement:
+        """What was promised to a subject so far, spent and left: recomputable by anybody from the exported charges."""
+        with self._store.read() as reader:
+            return statement_of(reader, self._known, name("a subject", subject), self._clock())
+
+    def subjects(self) -> Iterator[str]:
+        """All subjects, in the order they were enrolled."""
+        with self._store.read() as reader:
+            for (subject,) in reader.stream("SELECT name FROM subjects ORDER BY number"):
+                yield subject
+
+    def head(self) -> Head:
+        """How far the ledger has come. Keep it somewhere else and give it to ``open``."""
+        return head_of(self._store)
+
+    def close(self) -> None:
+        self._store.close()
+
+    def __enter__(self) -> "PrivacyLedger":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _commit_charges(self, charges: list[Charge]) -> list[Receipt | TacitError]:
+        hopeful = self._store.hopeful and not self._expect_repeats and len(charges) >= _MANY
+        try:
+            outcomes = self._transact(charges, look_up=not hopeful)
+        except AlreadyThere:  # nothing was written
+            try:
+                outcomes = self._transact(charges, look_up=True)
+            except AlreadyThere as problem:
+                raise LedgerDamaged(
+                    "the ledger's index disagrees with its rows. Run `tacit ledger check`."
+                ) from problem
+        self._expect_repeats = any(isinstance(outcome, Receipt) and not outcome.fresh for outcome in outcomes)
+        return outcomes
+
+    def _transact(self, charges: list[Charge], *, look_up: bool) -> list[Receipt | TacitError]:
+        lanes = self._store.lanes
+        try:
+            with self._store.write(BOOK, self._lanes_of(charge.subject for charge in charges)) as writer:
+                outcomes = commit_charges(
+                    writer, self._known, self._accounts, lanes, self._clock(), charges, look_up=look_up
+                )
+        except BaseException:
+            self._accounts.forget()
+            raise
+        self._known.committed()
+        self._accounts.committed()
+        return outcomes
+
+    def _commit_releases(self, wished: list[Kept]) -> list[bytes | TacitError]:
+        with self._store.write(BOOK, self._lanes_of(kept.subject for kept in wished)) as writer:
+            return commit_releases(writer, wished)
+
+    def _lanes_of(self, subjects: Iterable[str]) -> list[int]:
+        """In one order for everybody, so that no two transactions wait for each other."""
+        lanes = self._store.lanes
+        return sorted({lane_of(subject, lanes) for subject in set(subjects)}) if lanes > 1 else [0]

@@ -1,0 +1,34 @@
+"""Where a ledger lives: a SQLite file or a PostgreSQL database, by its address."""
+
+import os
+
+from tacit.ledger.stores.interface import Store
+
+_POSTGRESQL = ("postgresql://", "postgres://")
+Target = str | os.PathLike[str]
+
+
+def open_store(target: Target) -> Store:
+    """The ledger at ``target``: a file, or ``postgresql://...``."""
+    if is_postgresql(target):
+        from tacit.ledger.stores.postgresql import PostgresqlStore
+
+        return PostgresqlStore(str(target))
+    from tacit.ledger.stores.sqlite import SqliteStore
+
+    return SqliteStore(target)
+
+
+def create_store(target: Target, lanes: int | None = None) -> Store:
+    """A new ledger at ``target``. More lanes let more processes charge at once, where the store can do that."""
+    if is_postgresql(target):
+        from tacit.ledger.stores.postgresql import PostgresqlStore
+
+        return PostgresqlStore.create(str(target), lanes=16 if lanes is None else lanes)
+    from tacit.ledger.stores.sqlite import SqliteStore
+
+    return SqliteStore.create(target, lanes=1 if lanes is None else lanes)
+
+
+def is_postgresql(target: Target) -> bool:
+    return isinstance(target, str) and target.startswith(_POSTGRESQL)

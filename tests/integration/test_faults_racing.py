@@ -1,0 +1,96 @@
+"""Sixteen writers in four processes on one budget: never above it, and never below it either."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tacit.guarantees import ONE_USER
+from tacit.ledger import Budget, PrivacyLedger
+from tacit.ledger.check import check
+from tests.integration import writers
+
+PROCESSES, THREADS, IDS = 4, 4, 60
+BUDGETS = {
+    "lifetime": [Budget(20.0)],
+    "windows": [Budget(20.0, per="day", sliding=True), Budget(25.0, per="month", sliding=True), Budget(30.0)],
+}
+
+
+def race(target: str, tmp_path: Path, kind: str) -> list[object]:
+    """What every thread of every process came to."""
+    go = tmp_path / "go"
+    commands = []
+    for seed in range(PROCESSES):
+        arguments = {"target": target, "go": str(go), "kind": kind, "threads": THREADS, "ids": IDS, "seed": seed}
+        commands.append([sys.executable, writers.__file__, "race", json.dumps(arguments)])
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    for process in running:
+        assert process.stdout.readline() == '"ready"\n'
+    go.touch()
+    outputs = [process.communicate(timeout=120)[0] for process in running]
+    assert [process.returncode for process in running] == [0] * PROCESSES
+    results = [result for output in outputs for result in json.loads(output)]
+    assert len(results) == PROCESSES * THREADS
+    return results
+
+
+@pytest.mark.parametrize("budgets", BUDGETS.values(), ids=BUDGETS.keys())
+def test_racing_writers_spend_exactly_the_budget(target: str, tmp_path: Path, budgets: list[Budget]) -> None:
+    with PrivacyLedger.create(target) as ledger:
+        ledger.enrol("raced", budgets, protects=ONE_USER)
+    receipts = race(target, tmp_path, "exhaust")
+    assert sum(receipts) == 200
+    with PrivacyLedger.open(target) as ledger:
+        statement = ledger.statement("raced")
+    assert statement.charges == 200
+    assert statement.windows[0].left.amount == 0
+    assert check(target).sound
+
+
+def test_racing_writers_charge_each_release_id_once(target: str, tmp_path: Path) -> None:
+    with PrivacyLedger.create(target) as ledger:
+        ledger.enrol("raced", Budget(IDS / 10), protects=ONE_USER)  # a second charge for any id would not fit
+    results = race(target, tmp_path, "charge")
+    entries = {one: {result[one][0] for result in results} for one in results[0]}
+    assert all(len(numbers) == 1 for numbers in entries.values())
+    fresh = Counter(one for result in results for one, (_, new) in result.items() if new)
+    assert fresh == dict.fromkeys(entries, 1)
+    with PrivacyLedger.open(target) as ledger:
+        assert ledger.statement("raced").charges == IDS
+    assert check(target).sound
+
+
+def test_racing_writers_all_send_the_same_bytes_for_a_release_id(target: str, tmp_path: Path) -> None:
+    with PrivacyLedger.create(target) as ledger:
+        ledger.enrol("raced", Budget(IDS / 10), protects=ONE_USER)
+    results = race(target, tmp_path, "release")
+    assert all(result == results[0] for result in results)
+    assert len(set(results[0].values())) == IDS
+    with PrivacyLedger.open(target) as ledger:
+        for release_id, sent in results[0].items():
+            assert ledger.charge("raced", release_id, writers.COST).stored.hex() == sent
+    assert check(target).sound
+
+
+def test_processes_that_start_together_create_one_ledger(tmp_path: Path) -> None:
+    """Each says ``open_or_create`` at the same moment, as programs on a device that starts do."""
+    program = (
+        "import sys, time\nfrom pathlib import Path\nfrom tacit.ledger import PrivacyLedger\n"
+        "target, go = sys.argv[1:]\n"
+        "while not Path(go).exists(): time.sleep(0.0005)\n"
+        "sys.stdout.write(PrivacyLedger.open_or_create(target).head().ledger)\n"
+    )
+    for number in range(4):
+        target, go = tmp_path / f"{number}.db", tmp_path / f"go-{number}"
+        command = [sys.executable, "-c", program, str(target), str(go)]
+        running = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in "123456"
+        ]
+        go.touch()
+        ended = [process.communicate(timeout=100) for process in running]
+        assert [errors for _, errors in ended] == [""] * 6
+        assert len({ledger for ledger, _ in ended}) == 1

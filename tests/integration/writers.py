@@ -1,0 +1,242 @@
+"""Programs that the fault tests run in processes of their own: writers that are killed, that race, that meet a full disk.
+
+A writer notes what it did in a file, with one write call for each line: a killed process loses nothing that it had noted.
+Run as ``python tests/integration/writers.py NAME JSON``; the arguments are those of the function of that name.
+"""
+
+import json
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+from tacit.errors import BudgetExhausted, LedgerUnavailable, TacitError
+from tacit.guarantees import ONE_USER, pure
+from tacit.ledger import Budget, PrivacyLedger, Receipt
+from tacit.ledger.impressions import ImpressionLedger
+from tacit.ledger.stores import is_postgresql
+
+COST = pure(0.1, ONE_USER)
+AMPLE, TIGHT = "ample", "tight"  # a subject whose budget fits every job, and one whose budget does not
+TIGHT_CHARGES = 150
+JOBS = 900
+BATCH = 4
+Note = Callable[..., int]
+
+
+def prepare(target: str) -> None:
+    """A ledger for the jobs below."""
+    with PrivacyLedger.create(target) as ledger:
+        ledger.enrol(AMPLE, [Budget(1e6), Budget(1e5, per="day", sliding=True)], protects=ONE_USER)
+        ledger.enrol(TIGHT, Budget(TIGHT_CHARGES / 10), protects=ONE_USER)
+
+
+def job(number: int, ledger: PrivacyLedger, impressions: ImpressionLedger, note: Note) -> None:
+    """Does one of the jobs, and notes what was drawn and what was acknowledged; doing it again changes nothing."""
+    match number % 4:
+        case 0:
+            ledger.charge(AMPLE, f"c-{number}", COST)
+            note("charged", AMPLE, f"c-{number}")
+        case 1:
+            content = os.urandom(16)
+            sent = ledger.release(AMPLE, f"r-{number}", COST, lambda: note("drawn", f"r-{number}") and content)
+            note("sent", f"r-{number}", sent.hex())
+        case 2:
+            wished = [(TIGHT, f"m-{number}-{place}", COST) for place in range(BATCH)]
+            for (subject, release_id, _), outcome in zip(wished, ledger.charge_many(wished), strict=True):
+                if isinstance(outcome, Receipt):
+                    note("charged", subject, release_id)
+                elif not isinstance(outcome, BudgetExhausted):
+                    raise outcome
+        case _:
+            reports = [report_of(number, f"i-{number}-{place}") for place in range(BATCH)]
+            for (impression, _, _), outcome in zip(reports, impressions.report_many(reports), strict=True):
+                if isinstance(outcome, TacitError):
+                    raise outcome
+                note("reported", impression)
+
+
+def report_of(number: int, impression: str) -> tuple[str, str, int]:
+    return impression, f"item-{number % 5}", number
+
+
+def nursery(target: str, notes: str, kills: int, at_once: int, seed: int) -> None:
+    """Forks writers that do jobs until they are killed, 5 to 80 milliseconds after their start; prints how many were.
+
+    No ledger is ever opened in this process: each writer opens its own. What that imports is imported here, once.
+    """
+    import_module(f"tacit.ledger.stores.{'postgresql' if is_postgresql(target) else 'sqlite'}")
+    rng = np.random.default_rng(seed)
+    running: dict[int, float] = {}
+    killed = 0
+    while killed < kills:
+        while len(running) < at_once:
+            pid, start = os.fork(), time.monotonic()
+            if pid == 0:
+                _work(target, notes, seed=len(running) + 1000 * killed)
+            running[pid] = start + float(rng.uniform(0.005, 0.08))
+        pid = min(running, key=running.__getitem__)
+        time.sleep(max(0.0, running.pop(pid) - time.monotonic()))
+        killed += _kill(pid)
+    for pid in running:
+        _kill(pid)
+    _say(killed)
+
+
+def do_all(target: str, notes: str) -> None:
+    """Does every job once more, as the clients of killed writers would; prints how many."""
+    note = _noting(notes)
+    with PrivacyLedger.open(target) as ledger, ImpressionLedger.open(target) as impressions:
+        for number in range(JOBS):
+            job(number, ledger, impressions, note)
+    _say(JOBS)
+
+
+def race(target: str, go: str, kind: str, threads: int, ids: int, seed: int) -> None:
+    """Waits for the file ``go``, then charges or releases in several threads at once; prints what came of it."""
+    results: list[object] = []
+
+    def run(ledger: PrivacyLedger, thread: int) -> None:
+        order = [f"id-{number}" for number in np.random.default_rng([seed, thread]).permutation(ids)]
+        if kind == "exhaust":
+            results.append(_charges_until_refused(ledger, f"{seed}-{thread}"))
+        elif kind == "charge":
+            results.append({one: ledger.charge("raced", one, COST)[:4:3] for one in order})
+        else:
+            results.append({one: ledger.release("raced", one, COST, lambda: os.urandom(8)).hex() for one in order})
+
+    with PrivacyLedger.open(target) as ledger:
+        workers = [threading.Thread(target=run, args=(ledger, thread)) for thread in range(threads)]
+        _say("ready")
+        while not Path(go).exists():
+            time.sleep(0.001)
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    _say(results)
+
+
+def creators(folder: str, kills: int, seed: int) -> None:
+    """Forks processes that create a ledger each, and kills them up to 12 milliseconds later; prints how many that ended."""
+    rng, killed = np.random.default_rng(seed), 0
+    for number in range(kills):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                PrivacyLedger.create(f"{folder}/{number}.db").close()
+            finally:
+                os._exit(0)
+        time.sleep(float(rng.uniform(0.0, 0.012)))
+        killed += _kill(pid)
+    _say(killed)
+
+
+def meet_a_limit(target: str, spare: int) -> None:
+    """Charges under a limit on the size of files until one is refused for it, then without; prints what happened."""
+    drawn: list[str] = []
+    with PrivacyLedger.open(target) as ledger:
+        longest = max(os.stat(target + ending).st_size for ending in ("", "-wal", "-shm"))
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (longest + spare, hard))
+        made, problem = 0, ""
+        while not problem:
+            try:
+                ledger.charge("limited", f"before-{made}", COST)
+                made += 1
+            except LedgerUnavailable as refused:
+                problem = str(refused)
+        try:
+            ledger.release("limited", "released", COST, lambda: _draw(drawn))
+            refused_again = False
+        except LedgerUnavailable:
+            refused_again = True
+        drawn_meanwhile = len(drawn)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        ledger.release("limited", "released", COST, lambda: _draw(drawn))
+        charges = ledger.statement("limited").charges
+    _say([made, problem, refused_again, drawn_meanwhile, len(drawn), charges])
+
+
+def charge_on(target: str, notes: str, number: int, seconds: float) -> None:
+    """Charges for so many seconds, also through times when the ledger cannot be used; notes what was acknowledged."""
+    note, end, made = _noting(notes), time.monotonic() + seconds, 0
+    ledger = None
+    while time.monotonic() < end:
+        try:
+            ledger = ledger or PrivacyLedger.open(target)
+            ledger.charge("raced", f"{number}-{made}", COST)
+            note("charged", "raced", f"{number}-{made}")
+            made += 1
+        except LedgerUnavailable:
+            note("unavailable")
+            time.sleep(0.05)
+    _say(made)
+
+
+def charge_by_clock(target: str, number: int, offset: int, charges: int) -> None:
+    """Charges with a clock of its own, which is wrong by ``offset`` microseconds; prints the times of its charges."""
+    with PrivacyLedger.open(target, clock=lambda: time.time_ns() // 1000 + offset) as ledger:
+        made = []
+        for one in range(charges):
+            receipt = ledger.charge("raced", f"{number}-{one}", COST)
+            made.append((receipt.entry, receipt.at))
+    _say(made)
+
+
+def _charges_until_refused(ledger: PrivacyLedger, prefix: str) -> int:
+    made = 0
+    while True:
+        try:
+            made += ledger.charge("raced", f"{prefix}-{made}", COST).fresh
+        except BudgetExhausted:
+            return made
+
+
+def _work(target: str, notes: str, seed: int) -> None:
+    """Does jobs in random order, for ever. Whatever goes wrong is noted; the tests allow nothing to."""
+    note, rng = _noting(notes), np.random.default_rng(seed)
+    try:
+        with PrivacyLedger.open(target) as ledger, ImpressionLedger.open(target) as impressions:
+            while True:
+                number = int(rng.integers(JOBS))
+                note("started", str(number))
+                job(number, ledger, impressions, note)
+    except BaseException as problem:
+        note("failed", f"{type(problem).__name__} {problem}".replace("\n", " "))
+    finally:
+        os._exit(3)
+
+
+def _draw(drawn: list[str]) -> bytes:
+    content = os.urandom(16)
+    drawn.append(content.hex())
+    return content
+
+
+def _kill(pid: int) -> bool:
+    """Kills, and says whether it was this that ended the process."""
+    os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+
+
+def _noting(path: str) -> Note:
+    descriptor = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY)
+    return lambda *fields: os.write(descriptor, ("\t".join(fields) + "\n").encode())
+
+
+def _say(value: object) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](**json.loads(sys.argv[2]))

@@ -1,0 +1,513 @@
+"""The impression ledger: each impression once, exact to the micro-unit, and nothing altered without a trace."""
+
+import json
+import shutil
+import threading
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.errors import (
+    Conflict,
+    InvalidParameter,
+    LedgerBehind,
+    LedgerDamaged,
+    LedgerExists,
+    LedgerMissing,
+    LedgerUnavailable,
+    TacitError,
+)
+from tacit.guarantees import ONE_USER, pure
+from tacit.ledger.amounts import MOST
+from tacit.ledger.budgets import Budget
+from tacit.ledger.chain import digest, lane_of
+from tacit.ledger.clock import DAY
+from tacit.ledger.impression_rows import lane_of_impression, seal_of_account
+from tacit.ledger.impressions import ImpressionLedger
+from tacit.ledger.privacy import PrivacyLedger
+from tacit.ledger.reporting import MOST_MICROS, Counted, Report
+from tacit.ledger.totals import ItemTotal, month
+from tests.unit.ledger.impression_reference import alter, faults, rows
+
+
+class Hands:
+    """A clock that a test sets: a day, and a time of day that must never reach the disk."""
+
+    time = 12_345_678_901
+
+    def __init__(self, day: date) -> None:
+        self.day = day
+
+    def __call__(self) -> int:
+        return number(self.day) * DAY + self.time
+
+
+def number(day: date) -> int:
+    return (day - date(1970, 1, 1)).days
+
+
+@pytest.fixture
+def clock() -> Hands:
+    return Hands(date(2026, 11, 15))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture(params=[1, 3], ids=["one lane", "three lanes"])
+def ledger(request: pytest.FixtureRequest, path: Path, clock: Hands) -> Any:
+    with ImpressionLedger.create(path, lanes=request.param, clock=clock) as ledger:
+        yield ledger
+
+
+def kinds(outcomes: list[Counted | TacitError]) -> list[object]:
+    """Whether each report was counted now (True), earlier (False), or the error it got."""
+    return [outcome.fresh if isinstance(outcome, Counted) else type(outcome) for outcome in outcomes]
+
+
+# --- counting
+
+
+def test_counts_and_money_are_exact_per_item(ledger: ImpressionLedger) -> None:
+    ledger.report_many([(f"a{i}", "apple", 3 * i) for i in range(20)] + [(f"b{i}", "pear", 0) for i in range(7)])
+    assert ledger.item("apple") == ItemTotal("apple", 20, 570)
+    assert ledger.item("pear") == ItemTotal("pear", 7, 0)  # a free impression is counted all the same
+    assert ledger.item("fig") == ItemTotal("fig", 0, 0)
+    assert list(ledger.items()) == [ItemTotal("apple", 20, 570), ItemTotal("pear", 7, 0)]
+    assert ledger.balanced()
+
+
+def test_every_impression_has_a_number_of_its_own_in_the_lane_of_its_id(ledger: ImpressionLedger, path: Path) -> None:
+    lanes = ledger._store.lanes
+    outcomes = {id: ledger.report(id, "apple", 1) for id in (f"id-{i}" for i in range(30))}
+    assert len({counted.number for counted in outcomes.values()}) == 30
+    assert all(counted.number % lanes == lane_of(id, lanes) for id, counted in outcomes.items())
+    assert all(lane_of_impression(digest(id), lanes) == lane_of(id, lanes) for id in outcomes)
+    assert {item for (item,) in rows(path, "SELECT lane FROM accounts")} == set(range(lanes))
+
+
+def test_the_same_report_again_changes_nothing(ledger: ImpressionLedger, path: Path, clock: Hands) -> None:
+    first = ledger.report("x", "apple", 5)
+    before = rows(path, "SELECT * FROM impressions"), rows(path, "SELECT * FROM accounts"), ledger.head()
+    clock.day = date(2026, 12, 24)
+    assert first.fresh
+    assert ledger.report("x", "apple", 5) == Counted(first.number, number(date(2026, 11, 15)), False)
+    assert (rows(path, "SELECT * FROM impressions"), rows(path, "SELECT * FROM accounts"), ledger.head()) == before
+
+
+def test_a_repeat_within_one_call_is_counted_once(ledger: ImpressionLedger) -> None:
+    first, again = ledger.report_many([("x", "apple", 5), ("x", "apple", 5)])
+    assert isinstance(first, Counted)
+    assert first.fresh
+    assert again == first._replace(fresh=False)
+    assert ledger.item("apple") == ItemTotal("apple", 1, 5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_repeats_are_found_among_many_new_reports(ledger: ImpressionLedger, size: int) -> None:
+    """Many at once are written in the hope that all are new; the hope must not be what decides."""
+    first = ledger.report("old", "apple", 5)
+    new = [(f"id-{i}", "pear", 1) for i in range(size)]
+    outcomes = ledger.report_many([*new, ("old", "apple", 5), ("old", "apple", 6), ("new", "pear", 1), *new])
+    assert kinds(outcomes) == [True] * size + [False, Conflict, True] + [False] * size
+    assert outcomes[size] == first._replace(fresh=False)
+    assert kinds(ledger.report_many(new)) == [False] * size
+    assert kinds(ledger.report_many([(f"more-{i}", "pear", 1) for i in range(size)])) == [True] * size
+    assert kinds(ledger.report_many([(id, "fig", 1) for id, _, _ in new])) == [Conflict] * size
+    assert list(ledger.items()) == [ItemTotal("apple", 1, 5), ItemTotal("pear", 2 * size + 1, 2 * size + 1)]
+    assert ledger.balanced()
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["in one call", "in two calls"])
+@pytest.mark.parametrize(("item", "micros"), [("pear", 5), ("fig", 5), ("apple", 6), ("apple", 0), ("pear", 6)])
+def test_the_same_id_for_something_else_is_refused(
+    ledger: ImpressionLedger, together: bool, item: str, micros: int
+) -> None:
+    ledger.report_many([(f"p{i}", "pear", 1) for i in range(9)])  # pear has an account in every lane, fig in none
+    reports = [("secret-id", "apple", 5), ("secret-id", item, micros)]
+    outcomes = ledger.report_many(reports) if together else [ledger.report_many([one])[0] for one in reports]
+    assert kinds(outcomes) == [True, Conflict]
+    assert "secret-id" not in str(outcomes[1])
+    assert list(ledger.items()) == [ItemTotal("apple", 1, 5), ItemTotal("pear", 9, 9)]
+    assert kinds(ledger.report_many(reports)) == [False, Conflict]
+    assert ledger.balanced()
+
+
+def test_one_report_alone_raises_its_conflict(ledger: ImpressionLedger) -> None:
+    ledger.report("x", "apple", 5)
+    with pytest.raises(Conflict, match="new id"):
+        ledger.report("x", "pear", 5)
+
+
+def test_each_report_of_a_call_stands_alone_and_keeps_its_place(ledger: ImpressionLedger) -> None:
+    ledger.report("old", "apple", 1)
+    outcomes = ledger.report_many(
+        [("", "apple", 1), ("a", "apple", 1), ("old", "pear", 1), ("b", "pear", -1), Report("old", "apple", 1)]
+    )
+    assert kinds(outcomes) == [InvalidParameter, True, Conflict, InvalidParameter, False]
+    assert list(ledger.items()) == [ItemTotal("apple", 2, 2)]
+    assert ledger.report_many([]) == []
+    assert kinds(ledger.report_many([("c", "", 1)])) == [InvalidParameter]
+
+
+def test_a_call_is_counted_as_a_whole_or_not_at_all(ledger: ImpressionLedger, path: Path) -> None:
+    ledger.report("x", "apple", 1)
+    rows(
+        path, "CREATE TRIGGER t BEFORE INSERT ON impressions WHEN NEW.micros = 13 BEGIN SELECT RAISE(ABORT, 'no'); END"
+    )
+    with pytest.raises(LedgerDamaged):
+        ledger.report_many([(f"id-{i}", "apple" if i % 2 else "pear", i) for i in range(20)])
+    assert list(ledger.items()) == [ItemTotal("apple", 1, 1)]
+    assert faults(path) == []
+    rows(path, "DROP TRIGGER t")
+    assert ledger.report("id-13", "pear", 13).fresh
+
+
+# --- what may be reported
+
+
+@pytest.mark.parametrize("micros", [-1, MOST_MICROS + 1, 2**80, 1.0, float("nan"), True, "secret-id", None, b"1"])
+def test_money_is_a_whole_number_within_bounds(ledger: ImpressionLedger, micros: Any) -> None:
+    with pytest.raises(InvalidParameter, match="whole number of micro-units from 0 to 1,000,000,000,000,000") as caught:
+        ledger.report("x", "apple", micros)
+    assert "secret" not in str(caught.value)
+    assert list(ledger.items()) == []
+
+
+@pytest.mark.parametrize("bad", ["", "secret\nid", "secret\0", "\ud800", "x" * 129, 5, b"secret", None])
+def test_ids_and_items_are_short_printable_texts(ledger: ImpressionLedger, bad: Any) -> None:
+    for report in [(bad, "apple", 1), ("x", bad, 1)]:
+        with pytest.raises(InvalidParameter) as caught:
+            ledger.report(*report)
+        assert "secret" not in str(caught.value)
+    assert list(ledger.items()) == []
+    if not isinstance(bad, str) or len(bad) != 129:
+        with pytest.raises(InvalidParameter):
+            ledger.item(bad)
+
+
+def test_the_bounds_themselves_may_be_reported(ledger: ImpressionLedger) -> None:
+    ledger.report("x" * 128, "é" * 128, MOST_MICROS)
+    ledger.report("y", "é" * 128, np.int32(7))  # type: ignore[arg-type]
+    assert ledger.item("é" * 128) == ItemTotal("é" * 128, 2, MOST_MICROS + 7)
+
+
+def test_a_sum_stops_at_the_most_that_can_be_counted(path: Path) -> None:
+    with ImpressionLedger.create(path, lanes=1) as ledger:
+        full, rest = divmod(MOST, MOST_MICROS)
+        ledger.report_many([(f"id-{i}", "apple", MOST_MICROS) for i in range(full)])
+        outcomes = ledger.report_many(
+            [("a", "apple", rest + 1), ("b", "apple", rest), ("c", "apple", 1), ("d", "apple", 0), ("e", "pear", 1)]
+        )
+        assert kinds(outcomes) == [InvalidParameter, True, InvalidParameter, True, True]
+        assert "not counted" in str(outcomes[0])
+        assert ledger.item("apple") == ItemTotal("apple", full + 2, MOST)
+        assert ledger.balanced()
+        repeats = [("b", "apple", rest)] * 20  # a full account still knows its impressions
+        assert kinds(ledger.report_many(repeats)) == [False] * 20
+        assert ledger.report("new", "pear", 1).fresh
+        assert kinds(ledger.report_many(repeats)) == [False] * 20
+        assert ledger.report_many([("a", "apple", 0)])[0].fresh  # type: ignore[union-attr]  # a refused id is not used up
+
+
+def test_sums_over_lanes_are_exact_beyond_64_bits(path: Path, clock: Hands) -> None:
+    with ImpressionLedger.create(path, lanes=3, clock=clock) as ledger:
+        ledger.report_many([(f"id-{i}", "apple", MOST_MICROS) for i in range(9_500)])
+        ledger.report("one more", "apple", 1)
+        total = ItemTotal("apple", 9_501, 9_500 * MOST_MICROS + 1)
+        assert total.micros > 2**63
+        assert ledger.item("apple") == total
+        assert list(ledger.items()) == [total]
+        assert ledger.statement(clock.day, clock.day).items == (total,)
+        assert ledger.balanced()
+
+
+# --- days and statements
+
+
+def test_of_time_the_ledger_keeps_the_day_and_of_an_id_the_digest(
+    ledger: ImpressionLedger, path: Path, clock: Hands
+) -> None:
+    counted = ledger.report("secret-id", "apple", 1)
+    ledger.report_many([("secret-id", "apple", 1), ("secret-id", "pear", 1)])
+    assert counted.day == number(clock.day)
+    assert rows(path, "SELECT id, day FROM impressions") == [(digest("secret-id"), number(clock.day))]
+    assert {at for (at,) in rows(path, "SELECT at FROM lanes")} <= {0, number(clock.day) * DAY}
+    assert all(b"secret-id" not in file.read_bytes() for file in path.parent.iterdir())
+
+
+def test_the_day_never_goes_back(path: Path, clock: Hands) -> None:
+    with ImpressionLedger.create(path, lanes=1, clock=clock) as ledger:
+        days = []
+        for day in [date(2026, 11, 15), date(2026, 11, 14), date(2026, 11, 16), date(1999, 1, 1)]:
+            clock.day = day
+            days.append(ledger.report(day.isoformat(), "apple", 1).day - number(date(2026, 11, 15)))
+        assert days == [0, 0, 1, 1]
+        assert faults(path) == []
+
+
+def test_a_repeat_moves_no_lane_to_another_day(path: Path, clock: Hands) -> None:
+    with ImpressionLedger.create(path, lanes=3, clock=clock) as ledger:
+        ids = {lane_of(f"id-{i}", 3): f"id-{i}" for i in range(30)}
+        ledger.report(ids[0], "apple", 1)
+        clock.day = date(2026, 11, 20)
+        assert kinds(ledger.report_many([(ids[0], "apple", 1), (ids[1], "apple", 1)])) == [False, True]
+        assert rows(path, "SELECT lane FROM lanes WHERE at = ?", number(clock.day) * DAY) == [(1,)]
+        assert faults(path) == []
+
+
+def test_a_statement_holds_its_first_and_its_last_day_and_no_other(ledger: ImpressionLedger, clock: Hands) -> None:
+    days = [date(2026, 10, 31), date(2026, 11, 1), date(2026, 11, 30), date(2026, 12, 1)]
+    for power, clock.day in enumerate(days):
+        ledger.report(f"{clock.day}", "dcba"[power], 7)
+        ledger.report_many([(f"{clock.day}-{i}", "apple", 10**power) for i in range(6)])
+    statement = ledger.statement(*month(2026, 11))
+    assert statement.items == (ItemTotal("apple", 12, 660), ItemTotal("b", 1, 7), ItemTotal("c", 1, 7))
+    assert (statement.impressions, statement.micros) == (14, 674)
+    assert ledger.statement(days[0], days[0]).micros == 13
+    assert ledger.statement(days[0], days[-1]).impressions == 28
+    assert ledger.statement(date(2026, 11, 2), date(2026, 11, 29)).items == ()
+
+
+def test_a_statement_as_json_rounds_nothing(ledger: ImpressionLedger, clock: Hands) -> None:
+    ledger.report_many([(f"id-{i}", "apple", MOST_MICROS) for i in range(10)] + [("x", "apple", 1)])
+    said = json.loads(json.dumps(ledger.statement(*month(2026, 11)).to_json()), parse_int=float)
+    owed = str(10 * MOST_MICROS + 1)
+    assert float(owed) != int(owed)  # as a number it would have been rounded
+    assert said == {
+        "first_day": "2026-11-01",
+        "last_day": "2026-11-30",
+        "impressions": 11,
+        "micros": owed,
+        "items": [{"item": "apple", "impressions": 11, "micros": owed}],
+    }
+
+
+def test_months_have_their_own_lengths() -> None:
+    assert month(2028, 2) == (date(2028, 2, 1), date(2028, 2, 29))
+    assert month(2026, 12) == (date(2026, 12, 1), date(2026, 12, 31))
+    for bad in [(2026, 0), (2026, 13), (0, 1), (10_000, 1), ("2026", 1), (2026, 1.5)]:
+        with pytest.raises(InvalidParameter, match="1 to 12"):
+            month(*bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        (date(2026, 11, 2), date(2026, 11, 1)),
+        (datetime(2026, 11, 1, tzinfo=UTC), date(2026, 11, 2)),
+        (date(2026, 11, 1), datetime(2026, 11, 2, tzinfo=UTC)),
+        ("2026-11-01", date(2026, 11, 2)),
+        (20_000, 20_001),
+    ],
+)
+def test_a_statement_is_over_days_in_order(ledger: ImpressionLedger, first: Any, last: Any) -> None:
+    with pytest.raises(InvalidParameter):
+        ledger.statement(first, last)
+
+
+# --- damage
+
+
+@pytest.fixture
+def filled(ledger: ImpressionLedger, clock: Hands) -> ImpressionLedger:
+    for clock.day in [date(2026, 11, 15), date(2026, 11, 16)]:
+        ledger.report_many([(f"{clock.day}-{i}", ("apple", "pear")[i % 2], 10 + i) for i in range(20)])
+    return ledger
+
+
+def test_the_rows_are_what_the_format_says(filled: ImpressionLedger, path: Path) -> None:
+    assert faults(path) == []
+    assert rows(path, "SELECT count(*) FROM impressions") == [(40,)]
+    head = filled.head().to_json()["books"]["impressions"]
+    assert head == [
+        [position, link.hex()]
+        for position, link in rows(path, "SELECT position, link FROM lanes WHERE book = 'impressions' ORDER BY lane")
+    ]
+
+
+SOME = "(SELECT number FROM impressions ORDER BY number LIMIT 1 OFFSET 10)"
+LAST = "(SELECT max(number) FROM impressions)"
+# Two neighbours of one lane exchange everything but their numbers.
+SWAP = [
+    f"UPDATE impressions SET number = -number WHERE number IN ({SOME}, {SOME} + (SELECT value FROM facts WHERE name = 'lanes'))",
+    "UPDATE impressions SET number = (SELECT -sum(number) FROM impressions WHERE number < 0) - -number WHERE number < 0",
+]
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        [f"UPDATE impressions SET micros = micros + 1 WHERE number = {SOME}"],
+        [f"UPDATE impressions SET day = day + 1 WHERE number = {LAST}"],
+        [f"UPDATE impressions SET id = zeroblob(16) WHERE number = {SOME}"],
+        [f"UPDATE impressions SET account = account + 1 WHERE number = {SOME}"],
+        [f"DELETE FROM impressions WHERE number = {SOME}"],
+        [f"DELETE FROM impressions WHERE number = {LAST}"],
+        ["UPDATE accounts SET micros = micros - 1 WHERE item = 'apple'"],
+        ["UPDATE accounts SET impressions = impressions + 1 WHERE item = 'pear'"],
+        ["UPDATE accounts SET item = 'fig' WHERE item = 'pear'"],
+        ["DELETE FROM accounts WHERE item = 'pear'"],
+        ["UPDATE lanes SET position = position - 1 WHERE book = 'impressions'"],
+    ],
+    ids=lambda statements: statements[0].split(" WHERE")[0],
+)
+def test_no_row_is_altered_or_lost_without_a_trace(filled: ImpressionLedger, path: Path, tampering: list[str]) -> None:
+    alter(path, *tampering)
+    assert faults(path) != []
+
+
+def test_no_two_rows_change_places_without_a_trace(filled: ImpressionLedger, path: Path) -> None:
+    before = rows(path, "SELECT number, id FROM impressions ORDER BY number")
+    alter(path, *SWAP)
+    after = rows(path, "SELECT number, id FROM impressions ORDER BY number")
+    assert before != after
+    assert sorted(n for n, _ in before) == sorted(n for n, _ in after)
+    assert filled.balanced()  # the sums cannot show it, the links do
+    assert len(faults(path)) >= 2
+
+
+def reseal(path: Path) -> None:
+    """What somebody does who knows the seals: they tell of accidents, the impressions themselves of intent."""
+    for row in rows(path, "SELECT number, item, lane, impressions, micros FROM accounts"):
+        alter(path, f"UPDATE accounts SET seal = x'{seal_of_account(*row).hex()}' WHERE number = {row[0]}")
+
+
+@pytest.mark.parametrize(
+    ("statement", "balanced"),
+    [
+        ("UPDATE accounts SET micros = micros + 1 WHERE item = 'apple'", False),
+        ("UPDATE accounts SET impressions = impressions - 1 WHERE item = 'apple'", False),
+        ("DELETE FROM accounts WHERE item = 'apple'", False),
+        ("INSERT INTO accounts SELECT max(number) + 1, 'fig', 0, 0, 0, x'' FROM accounts", False),
+        ("UPDATE accounts SET item = 'fig' WHERE item = 'apple'", True),  # the links name the item
+    ],
+)
+def test_accounts_must_agree_with_their_impressions(
+    filled: ImpressionLedger, path: Path, statement: str, balanced: bool
+) -> None:
+    assert filled.balanced()
+    alter(path, statement)
+    reseal(path)
+    assert filled.balanced() is balanced
+    assert faults(path) != []
+
+
+def test_two_wrong_accounts_do_not_make_a_right_sum(path: Path) -> None:
+    with ImpressionLedger.create(path, lanes=1) as ledger:
+        ledger.report_many([("a", "apple", 5), ("b", "pear", 5)])
+        alter(
+            path,
+            "UPDATE accounts SET micros = 4 WHERE item = 'apple'",
+            "UPDATE accounts SET micros = 6 WHERE item = 'pear'",
+        )
+        assert not ledger.balanced()
+
+
+def test_a_damaged_account_stops_its_item_only(filled: ImpressionLedger, path: Path) -> None:
+    alter(path, "UPDATE accounts SET micros = micros + 1 WHERE item = 'apple'")
+    many = [(f"new {item} {i}", item, 1) for i in range(9) for item in ("apple", "pear", "fig")]
+    outcomes = filled.report_many(many)
+    assert kinds(outcomes) == [LedgerDamaged, True, True] * 9
+    assert kinds(filled.report_many([("2026-11-15-0", "apple", 10)])) == [LedgerDamaged]
+    assert filled.item("pear").impressions == 29
+    with pytest.raises(LedgerDamaged, match="tacit ledger check"):
+        filled.item("apple")
+    with pytest.raises(LedgerDamaged):
+        list(filled.items())
+    assert "apple" not in str(outcomes[0])
+
+
+def test_a_damaged_end_of_a_lane_stops_everything(filled: ImpressionLedger, path: Path) -> None:
+    alter(path, "UPDATE lanes SET position = position - 1 WHERE book = 'impressions'")
+    with pytest.raises(LedgerDamaged):
+        filled.report("new", "apple", 1)
+
+
+# --- opening, sharing
+
+
+def test_what_was_acknowledged_is_there_after_reopening(path: Path) -> None:
+    with ImpressionLedger.create(path) as ledger:
+        ledger.report("x", "apple", 5)
+    with pytest.raises(LedgerUnavailable):
+        ledger.report("y", "apple", 5)
+    with ImpressionLedger.open(path) as again:
+        assert list(again.items()) == [ItemTotal("apple", 1, 5)]
+        assert not again.report("x", "apple", 5).fresh
+
+
+def test_a_ledger_is_never_made_or_replaced_by_accident(path: Path) -> None:
+    with pytest.raises(LedgerMissing):
+        ImpressionLedger.open(path)
+    assert not path.exists()
+    with ImpressionLedger.open_or_create(path) as ledger:
+        ledger.report("x", "apple", 5)
+    with pytest.raises(LedgerExists):
+        ImpressionLedger.create(path)
+    with ImpressionLedger.open_or_create(path) as ledger:
+        assert ledger.item("apple").impressions == 1
+
+
+def test_a_noted_head_refuses_an_old_copy(filled: ImpressionLedger, path: Path, tmp_path: Path) -> None:
+    filled.close()  # the last connection: the log is folded into the file
+    old = tmp_path / "old.db"
+    shutil.copy(path, old)
+    with ImpressionLedger.open(path) as ledger:
+        ledger.report_many([(f"new {i}", "apple", 1) for i in range(9)])
+        head = ledger.head()
+    with pytest.raises(LedgerBehind, match="impressions"):
+        ImpressionLedger.open(old, head=head)
+    with ImpressionLedger.open(path, head=head) as ledger:
+        assert ledger.item("apple").impressions == 29
+
+
+@pytest.mark.parametrize("maker", [PrivacyLedger, ImpressionLedger])
+def test_one_file_holds_both_books(path: Path, maker: Any) -> None:
+    maker.create(path).close()
+    with PrivacyLedger.open(path) as privacy, ImpressionLedger.open(path) as impressions:
+        privacy.enrol("ward-7", Budget(epsilon=2.0), protects=ONE_USER)
+        impressions.report("x", "apple", 5)
+        privacy.charge("ward-7", "mean", pure(0.5, ONE_USER))
+        impressions.report("y", "apple", 5)
+        assert privacy.head() == impressions.head()
+        assert [tips[0][0] for tips in impressions.head().books.values()] == [2, 2]
+        assert impressions.item("apple") == ItemTotal("apple", 2, 10)
+        assert privacy.statement("ward-7").charges == 1
+        assert faults(path) == []
+
+
+def test_reading_holds_up_no_report_and_sees_one_instant(filled: ImpressionLedger) -> None:
+    reading = filled.items()
+    assert next(reading).item == "apple"
+    filled.report_many([(f"new {i}", item, 1) for i, item in enumerate(["pear", "quince"])])
+    assert [(total.item, total.impressions) for total in reading] == [("pear", 20)]
+    assert [(total.item, total.impressions) for total in filled.items()][1:] == [("pear", 21), ("quince", 1)]
+
+
+def test_threads_that_report_the_same_impressions_count_each_once(ledger: ImpressionLedger, path: Path) -> None:
+    fresh: list[Counted] = []
+    start = threading.Barrier(8)
+
+    def work(ledger: ImpressionLedger, shift: int) -> None:
+        start.wait()
+        for i in range(30):
+            outcomes = ledger.report_many(
+                [(f"id-{(i + shift + j) % 30}", f"item-{(i + shift + j) % 3}", 7) for j in range(2)]
+            )
+            fresh.extend(outcome for outcome in outcomes if isinstance(outcome, Counted) and outcome.fresh)
+
+    with ImpressionLedger.open(path) as other:
+        threads = [threading.Thread(target=work, args=((ledger, other)[i % 2], i)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(fresh) == len({counted.number for counted in fresh}) == 30
+    assert list(ledger.items()) == [ItemTotal(f"item-{i}", 10, 70) for i in range(3)]
+    assert faults(path) == []
