@@ -43,6 +43,7 @@ class PostgresqlServer:
         self._databases: list[str] = []
         if self._user is not None:
             os.chown(self.folder, self._user, -1)
+        self._guard = self._guarded()
         try:
             self._run(
                 "initdb", "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"
@@ -110,6 +111,19 @@ class PostgresqlServer:
         if (self._data / "postmaster.pid").exists():
             self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._guard.communicate()
+
+    def _guarded(self) -> "subprocess.Popen[bytes]":
+        """A process that does as ``remove`` does when the tests end without it, as when they are killed."""
+        stop = f"read _; '{self._binaries}/pg_ctl' -D '{self._data}' -m immediate -w stop; rm -rf '{self.folder}'"
+        return subprocess.Popen(
+            ["/bin/sh", "-c", stop],
+            user=self._user,
+            stdin=subprocess.PIPE,  # it ends with this process
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def _run(self, tool: str, *arguments: str) -> None:
         done = subprocess.run(
@@ -131,11 +145,16 @@ class PostgresqlServer:
         try:
             subprocess.run([binaries / "postgres", "--version"], user=self._user, check=True, capture_output=True)
         except PermissionError:
-            copied = shutil.copytree(binaries.parent, self.folder / "installed", symlinks=True)
+            package = binaries.parents[1]  # its libraries are beside it, and found by that
+            copied = self.folder / "installed"
+            shutil.copytree(binaries.parent, copied / package.name / binaries.parent.name, symlinks=True)
+            libraries = package.with_name(f"{package.name}.libs")
+            if libraries.is_dir():
+                shutil.copytree(libraries, copied / libraries.name, symlinks=True)
             for path in (copied, *copied.rglob("*")):
                 if not path.is_symlink():
                     path.chmod(path.stat().st_mode | (0o755 if path.is_dir() or path.parent.name == "bin" else 0o644))
-            return copied / binaries.name
+            return copied / package.name / binaries.parent.name / binaries.name
         return binaries
 
 

@@ -12,8 +12,8 @@ import pytest
 from tacit.errors import BudgetExhausted, InvalidParameter, LedgerBehind, LedgerDamaged, LedgerMissing
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, Head, PrivacyLedger
-from tacit.ledger.check import check
 from tacit.ledger.impressions import ImpressionLedger
+from tacit.ledger.verification.check import check
 
 TENTH = pure(0.1, ONE_USER)
 Copy = Callable[[], str]

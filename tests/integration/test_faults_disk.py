@@ -15,8 +15,8 @@ import pytest
 from tacit.errors import LedgerUnavailable
 from tacit.guarantees import ONE_USER
 from tacit.ledger import Budget, PrivacyLedger
-from tacit.ledger.check import check
 from tacit.ledger.stores import sqlite
+from tacit.ledger.verification.check import check
 from tests.integration import writers
 
 
@@ -166,6 +166,14 @@ def test_file_without_write_permission_refuses_charges(tmp_path: Path) -> None:
     target.chmod(0o600)
     with PrivacyLedger.open(target) as ledger:
         works_again(ledger, str(target), charges=1)
+
+
+def test_every_commit_waits_for_the_disk(tmp_path: Path) -> None:
+    """No kill can show this, only a power failure: the operating system keeps what a killed process wrote."""
+    with prepared(str(tmp_path / "ledger.db")) as ledger:
+        connection = ledger._store.connection()
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_folder_that_was_lost_refuses_charges(tmp_path: Path) -> None:

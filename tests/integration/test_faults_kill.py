@@ -11,8 +11,8 @@ import pytest
 
 from tacit.errors import LedgerMissing
 from tacit.ledger import PrivacyLedger
-from tacit.ledger.check import check
 from tacit.ledger.impressions import ImpressionLedger
+from tacit.ledger.verification.check import check
 from tests.integration import writers
 
 KILLS = 480

@@ -1,8 +1,11 @@
 """Sixteen writers in four processes on one budget: never above it, and never below it either."""
 
 import json
+import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import pytest
 
 from tacit.guarantees import ONE_USER
 from tacit.ledger import Budget, PrivacyLedger
-from tacit.ledger.check import check
+from tacit.ledger.verification.check import check
 from tests.integration import writers
 
 PROCESSES, THREADS, IDS = 4, 4, 60
@@ -73,6 +76,31 @@ def test_racing_writers_all_send_the_same_bytes_for_a_release_id(target: str, tm
     with PrivacyLedger.open(target) as ledger:
         for release_id, sent in results[0].items():
             assert ledger.charge("raced", release_id, writers.COST).stored.hex() == sent
+    assert check(target).sound
+
+
+def test_threads_that_share_one_transaction_keep_one_release(tmp_path: Path) -> None:
+    """While another process holds the ledger they queue up; then one of them commits for all."""
+    target, kept = str(tmp_path / "ledger.db"), []
+    with PrivacyLedger.create(target) as ledger:
+        ledger.enrol("raced", Budget(1.0), protects=ONE_USER)
+        ledger.charge_many([("raced", "first", writers.COST), ("raced", "shared", writers.COST)])
+        other = sqlite3.connect(target, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        names = ["first"] + ["shared"] * 6
+        threads = [
+            threading.Thread(target=lambda name=name, n=n: kept.append((name, ledger.keep("raced", name, b"%d" % n))))
+            for n, name in enumerate(names)
+        ]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.05)
+        other.execute("ROLLBACK")
+        other.close()
+        for thread in threads:
+            thread.join()
+        assert len({content for name, content in kept if name == "shared"}) == 1
+        assert ledger.charge("raced", "shared", writers.COST).stored == dict(kept)["shared"]
     assert check(target).sound
 
 

@@ -191,6 +191,101 @@ def charge_by_clock(target: str, number: int, offset: int, charges: int) -> None
     _say(made)
 
 
+def fork_while_open(target: str, notes: str, charges: int) -> None:
+    """Forks with an open ledger. The parent closes its own and ends; the child goes on charging with what it inherited."""
+    ledger, note = PrivacyLedger.open(target), _noting(notes)
+    ledger.charge("raced", "parent", COST)
+    ready, started = os.pipe()
+    if os.fork() == 0:
+        try:
+            for number in range(charges):
+                ledger.charge("raced", f"child-{number}", COST)
+                note("charged", "raced", f"child-{number}")
+                if number == 0:
+                    os.write(started, b"x")
+            note("done")
+        except BaseException as problem:
+            note("failed", type(problem).__name__)
+        finally:
+            os._exit(0)
+    os.read(ready, 1)
+    ledger.close()
+
+
+def fork_while_threads_charge(target: str, forks: int) -> None:
+    """Forks while other threads are in the middle of a charge; prints how many of the children could charge."""
+    stopped = threading.Event()
+
+    def charge_on(ledger: PrivacyLedger, thread: int) -> None:
+        for number in iter(int, 1):
+            if stopped.is_set():
+                return
+            ledger.charge("raced", f"{thread}-{number}-{time.monotonic_ns()}", COST)
+
+    with PrivacyLedger.open(target) as ledger:
+        workers = [threading.Thread(target=charge_on, args=(ledger, thread)) for thread in range(3)]
+        for worker in workers:
+            worker.start()
+        charged = 0
+        for number in range(forks):
+            time.sleep(0.01)
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(3)  # ends a child that waits for a lock that nobody holds
+                try:
+                    ledger.charge("raced", f"child-{number}", COST)
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            charged += os.waitpid(pid, 0)[1] == 0
+        stopped.set()
+        for worker in workers:
+            worker.join()
+    _say(charged)
+
+
+def interrupt(target: str, leads: bool) -> None:
+    """Interrupts the main thread in a charge, while it commits or while it waits for another thread's commit; prints which
+    charges were made by the others, and afterwards."""
+    entered, gate = threading.Event(), threading.Event()
+    made: list[str] = []
+
+    def clock() -> int:  # asked within the transaction
+        entered.set()
+        gate.wait()
+        return time.time_ns() // 1000
+
+    def charge(ledger: PrivacyLedger, release_id: str) -> None:
+        ledger.charge("raced", release_id, COST)
+        made.append(release_id)
+
+    def handler(*_: object) -> None:
+        if leads:
+            gate.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, handler)
+    with PrivacyLedger.open(target, clock=clock) as ledger:
+        other = threading.Thread(target=charge, args=(ledger, "other"), daemon=True)
+        if not leads:
+            other.start()
+            entered.wait()
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        try:
+            charge(ledger, "interrupted")
+        except KeyboardInterrupt:
+            made.append("interrupt")
+        gate.set()
+        if not leads:
+            other.join(5)
+        later = threading.Thread(target=charge, args=(ledger, "later"), daemon=True)
+        later.start()
+        later.join(5)
+        _say(made)
+        sys.stdout.flush()
+        os._exit(0)  # a thread that hangs would keep the process
+
+
 def _charges_until_refused(ledger: PrivacyLedger, prefix: str) -> int:
     made = 0
     while True:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from tacit.ledger.chain import Head
-    from tacit.ledger.findings import Findings
     from tacit.ledger.overview import Overview
     from tacit.ledger.stores.interface import Store
+    from tacit.ledger.verification.findings import Findings
 
 app = typer.Typer(help="Create, show, check and export ledgers.", no_args_is_help=True)
 
@@ -122,8 +122,8 @@ def export_ledger(
     ] = None,
 ) -> None:
     """Write every entry as JSON Lines, so that others can recompute every figure. Stored releases stay."""
-    from tacit.ledger.export import export
     from tacit.ledger.heads import head_of
+    from tacit.ledger.verification.export import export
 
     if out is not None and not out.absolute().parent.is_dir():
         raise typer.BadParameter(f"the folder {out.parent} does not exist.", param_hint="--out")
@@ -134,7 +134,7 @@ def export_ledger(
 
 
 def _checked(target: str, head: "Head | None") -> "Findings":
-    from tacit.ledger.check import check
+    from tacit.ledger.verification.check import check
 
     with _progress() as bar:
         task = bar.add_task("", total=None)
@@ -142,7 +142,7 @@ def _checked(target: str, head: "Head | None") -> "Findings":
 
 
 def _checked_export(file: Path, head: "Head | None") -> "Findings":
-    from tacit.ledger.recompute import recompute
+    from tacit.ledger.verification.recompute import recompute
 
     # What is no UTF-8 is no export; it shall be a finding like anything else that is wrong.
     with file.open(encoding="utf-8", errors="replace", newline="\n") as lines, _progress() as bar:

@@ -7,10 +7,10 @@ process remembers of that lane is still what the store holds, and need not be re
 from collections.abc import Sequence
 
 from tacit.errors import LedgerDamaged, TacitError, UnknownSubject
-from tacit.ledger.amounts import MOST, NOTHING_SPENT, Cost
+from tacit.ledger.amounts import MOST, Cost
 from tacit.ledger.budgets import BEFORE_ALL, Period
 from tacit.ledger.chain import Tip, lane_of
-from tacit.ledger.entries import SPENT_BEFORE, SUBJECT, link_of_charge, seal_of_subject
+from tacit.ledger.entries import SPENT_BEFORE, SUBJECT, link_of_charge, seal_of_subject, sealed_subject, spent_before
 from tacit.ledger.known import Agreed, Known, Priced
 from tacit.ledger.receipts import Receipt
 from tacit.ledger.stores.interface import Answers, Row, Writer
@@ -21,15 +21,19 @@ _MOST_REMEMBERED = 20_000
 class Lane:
     """The end of a lane while a transaction lengthens it. All its charges carry one time."""
 
-    __slots__ = ("at", "lane", "link", "position")
+    __slots__ = ("at", "lane", "link", "position", "was")
 
     def __init__(self, lane: int, tip: Tip, moment: int) -> None:
-        self.lane, self.position, self.link = lane, tip.position, tip.link
+        self.lane, self.was, self.position, self.link = lane, tip, tip.position, tip.link
         self.at = max(moment, tip.at)  # the clock may go back, the ledger's time does not
 
     @property
+    def lengthened(self) -> bool:
+        return self.position > self.was.position
+
+    @property
     def tip(self) -> Tip:
-        return Tip(self.position, self.link, self.at)
+        return Tip(self.position, self.link, self.at) if self.lengthened else self.was
 
 
 class Account:
@@ -43,9 +47,7 @@ class Account:
     )
 
     def __init__(self, name: str, row: Row, agreed: Agreed) -> None:
-        self.number, self.terms, self.total, self.delta, self.unprotected, self.at, seal = row
-        if type(self.terms) is not bytes or seal != seal_of_subject(self.number, name, *row[1:6]):
-            raise LedgerDamaged("a subject's row is not what was written. Run `tacit ledger check`, restore a backup.")
+        self.number, self.terms, self.total, self.delta, self.unprotected, self.at = sealed_subject(name, row)
         self.name, self.agreed, self.before = name, agreed, agreed.nothing
         self.most, self.most_delta = agreed.most, agreed.most_delta
 
@@ -53,7 +55,7 @@ class Account:
         """A transaction starts to work on this row."""
         self.lane = lane
         self.new: dict[str, tuple[Receipt, Priced]] = {}  # charged in this very transaction, by release id
-        self.priced: dict[int, Priced | TacitError] = {}  # by identity: the charges keep their guarantees alive
+        self.priced: dict[int, Priced] = {}  # by identity: the charges keep their guarantees alive
 
     def look_back(self, before: tuple[Cost, ...]) -> None:
         """Takes what was spent before each budget's window."""
@@ -116,22 +118,23 @@ class Accounts:
         ends = self._ends = {lane: Lane(lane, tip, moment) for lane, tip in writer.tips.items()}
         stale = {lane for lane, tip in writer.tips.items() if self._tips.get(lane) != tip}
         accounts: dict[str, Account | TacitError] = self._read(writer, known, unread, asked)
-        if stale:
+        if stale:  # somebody else has written, or has put an older ledger in this one's place
+            known.forget_written()
             again = [name for name in names if name in self._rows and lane_of(name, lanes) in stale]
             self._rows = {name: row for name, row in self._rows.items() if lane_of(name, lanes) not in stale}
             if again:
                 accounts |= self._read(writer, known, again, writer.ask(SUBJECT, [(name,) for name in again]))
-        windowed = []
         for name in names:
             account = accounts.get(name) or self._rows[name]
             accounts[name] = account
             if isinstance(account, Account):
                 account.begin(ends[lane_of(name, lanes)])
-                if account.agreed.windowed:
-                    windowed.append(account)
                 self._at_work.append(account)
+        windowed = [account for account in self._at_work if account.agreed.windowed]
         if windowed:
-            _look_back(writer, windowed)
+            damaged = _look_back(writer, windowed, lanes)
+            accounts |= damaged
+            self._at_work = [account for account in self._at_work if account.name not in damaged]
         return accounts, ends
 
     def committed(self) -> None:
@@ -168,15 +171,20 @@ def unknown_subject() -> UnknownSubject:
     )
 
 
-def _look_back(writer: Writer, accounts: list[Account]) -> None:
-    """Fills in what each account had spent before its windows began."""
+def _look_back(writer: Writer, accounts: list[Account], lanes: int) -> dict[str, TacitError]:
+    """Fills in what each account had spent before its windows began; returns those of whom it cannot be told."""
     starts = [
-        (account.number, start)
+        (lanes, account.number, start)
         for account in accounts
         for budget in account.agreed.terms.budgets
         if (start := budget.start(account.lane.at)) != BEFORE_ALL
     ]
     rows = iter(writer.ask(SPENT_BEFORE, starts)())
+    damaged: dict[str, TacitError] = {}
     for account in accounts:
         found = [None if b.per is Period.LIFETIME else next(rows) for b in account.agreed.terms.budgets]
-        account.look_back(tuple(NOTHING_SPENT if row is None else Cost(*row) for row in found))
+        try:
+            account.look_back(tuple(spent_before(row) for row in found))
+        except LedgerDamaged as problem:
+            damaged[account.name] = problem
+    return damaged

@@ -48,8 +48,11 @@ def units_down(value: float, digits: int) -> int:
 
 def shown(units: int, digits: int) -> Decimal:
     """Units as the exact decimal they stand for, without trailing zeros."""
-    value = Decimal(units).scaleb(-digits, _CONTEXT[ROUND_FLOOR])
-    return value.quantize(Decimal(1)) if value == value.to_integral_value() else value.normalize()
+    context = _CONTEXT[ROUND_FLOOR]
+    value = Decimal(units).scaleb(-digits, context)
+    return (
+        value.quantize(Decimal(1), context=context) if value == value.to_integral_value() else value.normalize(context)
+    )
 
 
 def _units(value: float, digits: int, rounding: str) -> int:

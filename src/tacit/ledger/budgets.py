@@ -91,23 +91,28 @@ class Terms:
     unprotected: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        budgets = _listed(self.budgets)
-        if len({(budget.per, budget.sliding) for budget in budgets}) < len(budgets):
+        checked = _checked(self.budgets, self.protects, self.accounting, self.each, self.unprotected)
+        keep(self, **checked)
+        if len({(budget.per, budget.sliding) for budget in self.budgets}) < len(self.budgets):
             raise InvalidParameter("one budget for each kind of period: two for the same one contradict each other.")
-        if not isinstance(self.protects, Neighbours):
-            raise InvalidParameter("`protects` must be Neighbours, such as ONE_PROFILE or ONE_USER.")
-        keep(
-            self,
-            budgets=budgets,
-            accounting=member("accounting", Accounting, self.accounting),
-            unprotected=_names(self.unprotected),
-        )
         if (self.accounting is Accounting.PLD) != (self.each is not None):
             raise InvalidParameter("PLD accounting, and only that, states the guarantee of `each` release.")
         if self.each is not None and self.each.protects != self.protects:
             raise InvalidParameter(f"`each` protects '{self.each.protects}', the budget '{self.protects}'.")
-        if self.accounting is not Accounting.BASIC and any(budget.delta == 0.0 for budget in budgets):
+        if self.accounting is not Accounting.BASIC and any(budget.delta == 0.0 for budget in self.budgets):
             raise InvalidParameter(f"{self.accounting} accounting needs a delta above 0 in every budget.")
+
+    @classmethod
+    def of(
+        cls,
+        budgets: Budget | Iterable[Budget],
+        protects: Neighbours,
+        accounting: Accounting | str = Accounting.BASIC,
+        each: Guarantee | None = None,
+        unprotected: Collection[str] = (),
+    ) -> "Terms":
+        """Terms from what a person writes: one budget or several, the accounting by its name, names in any collection."""
+        return cls(**_checked(budgets, protects, accounting, each, unprotected))
 
     @property
     def windowed(self) -> bool:
@@ -138,14 +143,23 @@ class Terms:
             raise InvalidParameter("terms need budgets, protects, accounting, each and unprotected.") from problem
 
 
-def _listed(budgets: object) -> tuple[Budget, ...]:
+def _checked(
+    budgets: object, protects: object, accounting: object, each: object, unprotected: object
+) -> dict[str, Any]:
+    """The parts of terms, each of its own type."""
     listed = (budgets,) if isinstance(budgets, Budget) else tuple(budgets) if isinstance(budgets, Iterable) else ()
     if not listed or not all(isinstance(budget, Budget) for budget in listed):
         raise InvalidParameter("terms need at least one Budget.")
-    return listed
-
-
-def _names(values: object) -> frozenset[str]:
-    if isinstance(values, (str, bytes)) or not isinstance(values, Collection):
+    if not isinstance(protects, Neighbours):
+        raise InvalidParameter("`protects` must be Neighbours, such as ONE_PROFILE or ONE_USER.")
+    if not (each is None or isinstance(each, Guarantee)):
+        raise InvalidParameter("`each` must be a Guarantee.")
+    if isinstance(unprotected, (str, bytes)) or not isinstance(unprotected, Collection):
         raise InvalidParameter("`unprotected` must be a collection of names, such as ['noise replayed'].")
-    return frozenset(name("a name in `unprotected`", one, most=1000) for one in values)
+    return {
+        "budgets": listed,
+        "protects": protects,
+        "accounting": member("accounting", Accounting, accounting),
+        "each": each,
+        "unprotected": frozenset(name("a name in `unprotected`", one, most=1000) for one in unprotected),
+    }

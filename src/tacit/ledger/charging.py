@@ -10,7 +10,7 @@ from tacit.ledger.accounts import SPENT, Account, Accounts
 from tacit.ledger.amounts import DELTA_DIGITS, Cost, shown
 from tacit.ledger.budgets import Budget, Period
 from tacit.ledger.clock import as_datetime
-from tacit.ledger.entries import CHARGED, seal_of_release
+from tacit.ledger.entries import CHARGED, linked_charge, seal_of_release
 from tacit.ledger.known import Known, Priced
 from tacit.ledger.receipts import Charge, Receipt
 from tacit.ledger.stores.interface import AlreadyThere, Row, Writer
@@ -31,7 +31,7 @@ def commit_charges(
 
     Without ``look_up`` it is hoped that no charge was made before; where that may be wrong AlreadyThere is raised.
     """
-    asked = writer.ask(CHARGED, [charge[:2] for charge in charges]) if look_up else None
+    asked = writer.ask(CHARGED, [(lanes, charge[0], charge[1]) for charge in charges]) if look_up else None
     found, ends = accounts.begin(writer, known, list(dict.fromkeys([charge[0] for charge in charges])), lanes, moment)
     outcomes: list[Receipt | TacitError] = []
     entries: list[Row] = []
@@ -39,14 +39,16 @@ def commit_charges(
     for (name, release_id, guarantee), row in zip(charges, rows, strict=True):
         account = found[name]
         if isinstance(account, TacitError):
-            outcomes.append(account)
+            outcomes.append(type(account)(*account.args))  # one for each: an error that is raised twice grows
             continue
         priced = account.priced.get(id(guarantee))
         if priced is None:
-            priced = account.priced[id(guarantee)] = known.priced(guarantee, account.terms, account.agreed.terms)
-        if isinstance(priced, TacitError):
-            outcomes.append(priced)
-        elif row is not None or release_id in account.new:
+            try:
+                priced = account.priced[id(guarantee)] = known.priced(guarantee, account.terms, account.agreed.terms)
+            except TacitError as problem:
+                outcomes.append(problem)
+                continue
+        if row is not None or release_id in account.new:
             outcomes.append(_again(row, account.new.get(release_id), priced))
         elif (entry := account.charge(release_id, priced, lanes)) is not None:
             entries.append(entry)
@@ -62,13 +64,13 @@ def commit_charges(
             writer.insert(TEXTS, new, unless_there=True)
         writer.insert(ENTRIES, entries)
         writer.update(SUBJECTS, SPENT, [account.spent() for account in changed])
-        writer.advance({lane: end.tip for lane, end in ends.items()})
+        writer.advance({lane: end.tip for lane, end in ends.items() if end.lengthened})
     return outcomes
 
 
 def stored_release(entry: int, content: bytes | None, seal: bytes | None) -> bytes | None:
     """What was kept for a charge, if it is as it was written."""
-    if content is not None and seal_of_release(entry, content) != seal:
+    if content is not None and (type(content) is not bytes or seal_of_release(entry, content) != seal):
         raise LedgerDamaged("a stored release is not what was written. Run `tacit ledger check`, restore a backup.")
     return content
 
@@ -78,11 +80,13 @@ def _again(row: Row | None, new: tuple[Receipt, Priced] | None, priced: Priced) 
     if new is not None:
         again, key = new[0]._replace(fresh=False), new[1].digest
     else:
-        number, at, key, amount, delta, unprotected, content, seal = row  # type: ignore[misc]  # one of the two is there
+        *found, content, seal = row or ()  # one of the two is there
         try:
-            again = Receipt(number, at, Cost(amount, delta, unprotected), False, stored_release(number, content, seal))
+            entry = linked_charge(tuple(found))
+            stored = stored_release(entry.number, content, seal)
         except LedgerDamaged as problem:
             return problem
+        again, key = Receipt(entry.number, entry.at, entry.cost, False, stored), entry.guarantee
     if key != priced.digest:
         return Conflict("this release_id was charged before, under another guarantee. A new release needs a new id.")
     return again

@@ -7,7 +7,9 @@ import json
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from tacit.ledger.stores.interface import Query
+from tacit.errors import LedgerDamaged
+from tacit.ledger.amounts import NOTHING_SPENT, Cost
+from tacit.ledger.stores.interface import Query, Row
 
 BOOK = "privacy"
 
@@ -15,18 +17,21 @@ SUBJECT = Query(
     "SELECT number, terms, total, total_delta, total_unprotected, at, seal FROM subjects WHERE name = ?", ("text",)
 )
 TEXT = Query("SELECT text FROM texts WHERE digest = ?", ("bytes",))
-CHARGED = Query(
-    "SELECT e.number, e.at, e.guarantee, e.amount, e.delta, e.unprotected, r.content, r.seal "
-    "FROM subjects s JOIN entries e ON e.subject = s.number LEFT JOIN releases r ON r.entry = e.number "
-    "WHERE s.name = ? AND e.release_id = ?",
-    ("text", "text"),
+_ENTRY = (
+    "SELECT e.number, e.subject, e.release_id, e.at, e.guarantee, e.amount, e.delta, e.unprotected, e.total, e.total_delta, "
+    "e.total_unprotected, e.windowed, e.link, p.link"  # an entry, and the link before it
 )
-SPENT_BEFORE = Query(
-    "SELECT total, total_delta, total_unprotected FROM entries WHERE subject = ? AND windowed = 1 AND at < ? "
-    "ORDER BY at DESC, number DESC LIMIT 1",
-    ("int", "int"),
+_BEFORE = "LEFT JOIN entries p ON p.number = e.number - ?"  # the number of lanes
+CHARGED = Query(  # the lanes, the subject, the release id
+    f"{_ENTRY}, r.content, r.seal FROM subjects s JOIN entries e ON e.subject = s.number {_BEFORE} "
+    "LEFT JOIN releases r ON r.entry = e.number WHERE s.name = ? AND e.release_id = ?",
+    ("int", "text", "text"),
 )
-LINK = Query("SELECT link FROM entries WHERE number = ?", ("int",))
+SPENT_BEFORE = Query(  # the lanes, the subject, the time: her last entry before it
+    f"{_ENTRY} FROM entries e {_BEFORE} "
+    "WHERE e.subject = ? AND e.windowed = 1 AND e.at < ? ORDER BY e.at DESC, e.number DESC LIMIT 1",
+    ("int", "int", "int"),
+)
 
 
 class Entry(NamedTuple):
@@ -45,6 +50,10 @@ class Entry(NamedTuple):
     total_unprotected: int
     windowed: int
     link: bytes
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.amount, self.delta, self.unprotected)
 
 
 def link_of_charge(
@@ -81,6 +90,30 @@ def seal_of_subject(
 ) -> bytes:
     text = f"{number}\n{name}\n{terms.hex()}\n{total}\n{total_delta}\n{total_unprotected}\n{at}"
     return sha256(text.encode()).digest()[:8]
+
+
+def sealed_subject(name: str, row: Row) -> Row:
+    """What SUBJECT found, without the seal, if it is as it was written."""
+    *content, seal = row
+    if type(content[1]) is not bytes or seal != seal_of_subject(content[0], name, *content[1:]):
+        raise LedgerDamaged("a subject's row is not what was written. Run `tacit ledger check`, restore a backup.")
+    return tuple(content)
+
+
+def linked_charge(row: Row) -> Entry:
+    """A charge as it was found with the link before it, if it is as it was written."""
+    *entry, link, before = row
+    if type(entry[4]) is not bytes or type(before) is not bytes or link_of_charge(before, *entry) != link:
+        raise LedgerDamaged("an entry does not match its link. Run `tacit ledger check`, restore a backup.")
+    return Entry._make((*entry, link))
+
+
+def spent_before(row: Row | None) -> Cost:
+    """The totals of what SPENT_BEFORE found; a sum that was altered would renew a budget."""
+    if row is None or row[2] == "":  # nothing but the enrolment
+        return NOTHING_SPENT
+    entry = linked_charge(row)
+    return Cost(entry.total, entry.total_delta, entry.total_unprotected)
 
 
 def seal_of_release(entry: int, content: bytes) -> bytes:

@@ -17,7 +17,9 @@ def head_of(store: Store) -> Head:
 def read_head(reader: Reader, ledger: str) -> Head:
     books: dict[str, list[tuple[int, str]]] = {book: [] for book in BOOKS}
     for book, position, link in reader.stream("SELECT book, position, link FROM lanes ORDER BY book, lane"):
-        books[book].append((position, bytes(link).hex()))
+        if book not in books or type(position) is not int or type(link) is not bytes:
+            raise LedgerDamaged("the ends of the lanes are not what was written. Run `tacit ledger check`.")
+        books[book].append((position, link.hex()))
     return Head(ledger, {book: tuple(tips) for book, tips in books.items()})
 
 
@@ -53,4 +55,4 @@ def _link_at(reader: Reader, store: Store, book: str, lane: int, position: int) 
         return genesis(store.ledger, book, lane, store.lanes).hex()
     query = Query(f"SELECT link FROM {_TABLES[book]} WHERE number = ?", ("int",))
     (row,) = reader.ask(query, [(position * store.lanes + lane,)])()
-    return None if row is None else bytes(row[0]).hex()
+    return None if row is None else row[0].hex()

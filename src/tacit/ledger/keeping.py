@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from tacit.errors import InvalidParameter, LedgerDamaged, TacitError
 from tacit.ledger.charging import stored_release
-from tacit.ledger.entries import CHARGED, seal_of_release
+from tacit.ledger.entries import CHARGED, linked_charge, seal_of_release
 from tacit.ledger.stores.interface import Row, Writer
 from tacit.ledger.stores.schema import RELEASES
 
@@ -15,9 +15,9 @@ class Kept(NamedTuple):
     content: bytes
 
 
-def commit_releases(writer: Writer, wished: list[Kept]) -> list[bytes | TacitError]:
+def commit_releases(writer: Writer, lanes: int, wished: list[Kept]) -> list[bytes | TacitError]:
     """What is kept for each charge: the first content that came, whoever brought it."""
-    rows = writer.ask(CHARGED, [(kept.subject, kept.release_id) for kept in wished])()
+    rows = writer.ask(CHARGED, [(lanes, kept.subject, kept.release_id) for kept in wished])()
     outcomes: list[bytes | TacitError] = []
     new: dict[int, bytes] = {}
     for kept, row in zip(wished, rows, strict=True):
@@ -26,9 +26,10 @@ def commit_releases(writer: Writer, wished: list[Kept]) -> list[bytes | TacitErr
                 InvalidParameter("there is no charge with this release_id: charge first, then keep the release.")
             )
             continue
-        entry = row[0]
+        *found, content, seal = row
         try:
-            stored = stored_release(entry, row[6], row[7])
+            entry = linked_charge(tuple(found)).number
+            stored = stored_release(entry, content, seal)
         except LedgerDamaged as problem:
             outcomes.append(problem)
             continue

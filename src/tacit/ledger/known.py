@@ -3,7 +3,7 @@
 import json
 from typing import NamedTuple
 
-from tacit.errors import InvalidParameter, LedgerDamaged, TacitError
+from tacit.errors import InvalidParameter, LedgerDamaged
 from tacit.guarantees import Guarantee
 from tacit.ledger.accounting import allowance, price
 from tacit.ledger.amounts import NOTHING_SPENT, Cost
@@ -47,7 +47,7 @@ class Known:
         self._written: set[bytes] = set()  # digests of texts that a finished transaction has written
         self._being_written: set[bytes] = set()
         self._agreed: dict[bytes, Agreed] = {}
-        self._priced: dict[tuple[int, bytes], tuple[object, Priced | TacitError]] = {}
+        self._priced: dict[tuple[int, bytes], tuple[object, Priced]] = {}
 
     def unwritten(self, texts: dict[bytes, str]) -> list[tuple[bytes, str]]:
         """Those of the texts that this transaction has to write; ``committed`` says when it has."""
@@ -61,6 +61,10 @@ class Known:
             self._written |= self._being_written
             self._being_written = set()
 
+    def forget_written(self) -> None:
+        """What this process wrote may be gone."""
+        self._written = set()
+
     def agreed(self, reader: Reader | Writer, key: bytes) -> Agreed:
         """The terms of this digest."""
         found = self._agreed.get(key)
@@ -69,25 +73,19 @@ class Known:
             _remember(self._agreed, key, found)
         return found
 
-    def priced(self, guarantee: object, key: bytes, terms: Terms) -> Priced | TacitError:
-        """What ``guarantee`` costs under the terms of this digest, or the reason why it cannot be charged."""
+    def priced(self, guarantee: object, key: bytes, terms: Terms) -> Priced:
+        """What ``guarantee`` costs under the terms of this digest; raises where it cannot be charged."""
         found = self._priced.get(
             (id(guarantee), key)
         )  # by identity: hashing a guarantee takes longer than all the rest
-        if found is None:
-            found = (guarantee, _priced(guarantee, terms))  # the guarantee is kept, so that its identity stays its own
-            _remember(self._priced, (id(guarantee), key), found)
-        return found[1]
-
-
-def _priced(guarantee: object, terms: Terms) -> Priced | TacitError:
-    if not isinstance(guarantee, Guarantee):
-        return InvalidParameter("a charge is made for a Guarantee: pass the mechanism's or the release's.")
-    try:
+        if found is not None:
+            return found[1]
+        if not isinstance(guarantee, Guarantee):
+            raise InvalidParameter("a charge is made for a Guarantee: pass the mechanism's or the release's.")
         text = canonical(guarantee.to_json())
-        return Priced(price(guarantee, terms), digest(text), text)
-    except TacitError as problem:
-        return problem
+        priced = Priced(price(guarantee, terms), digest(text), text)
+        _remember(self._priced, (id(guarantee), key), (guarantee, priced))  # kept, so that its identity stays its own
+        return priced
 
 
 def read_terms(reader: Reader | Writer, key: bytes) -> Terms:
@@ -109,7 +107,7 @@ def read_guarantee(reader: Reader | Writer, key: bytes) -> Guarantee:
 def read_text(reader: Reader | Writer, key: bytes) -> str:
     """The text of this digest, if it is as it was written."""
     (row,) = reader.ask(TEXT, [(key,)])()
-    if row is None or digest(row[0]) != key:
+    if row is None or not isinstance(row[0], str) or digest(row[0]) != key:
         raise LedgerDamaged("a text is not what was written. Run `tacit ledger check`, restore a backup.")
     return str(row[0])
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any
 
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidParameter, LedgerDamaged, TacitError
 from tacit.guarantees import Guarantee
 from tacit.ledger.amounts import Cost
 from tacit.ledger.chain import Head
@@ -84,29 +84,38 @@ class Overview:
 
 def overview(store: Store, *, subject: str | None = None, limit: int = 20, clock: Callable[[], int] = now) -> Overview:
     """The ledger as it is now: statements of the ``limit`` subjects charged last, or of one subject with her latest charges."""
-    with store.read() as reader:
-        known, moment = Known(), clock()
-        ((created,),) = reader.stream("SELECT value FROM facts WHERE name = 'created'")
-        ((latest,),) = reader.stream("SELECT max(at) FROM lanes")
-        ((subjects,),) = reader.stream("SELECT count(*) FROM subjects")
-        names = [subject] if subject is not None else [name for (name,) in list(reader.stream(_LATEST, (limit,)))]
-        statements = tuple(statement_of(reader, known, name, moment) for name in names)
-        charges = () if subject is None else _charges(reader, subject, limit)
-        items, micros, most = _items(reader, limit if subject is None else 0)
-        return Overview(
-            ledger=store.ledger,
-            created=str(created),
-            lanes=store.lanes,
-            head=read_head(reader, store.ledger),
-            latest=int(latest or 0),
-            subjects=int(subjects),
-            items=items,
-            micros=micros,
-            subject=subject,
-            statements=statements,
-            charges=charges,
-            totals=most,
-        )
+    try:
+        with store.read() as reader:
+            return _seen(reader, store, subject, limit, clock())
+    except TacitError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:  # values of the wrong kind
+        raise LedgerDamaged("rows are lost or damaged. Run `tacit ledger check`, restore a backup.") from problem
+
+
+def _seen(reader: Reader, store: Store, subject: str | None, limit: int, moment: int) -> Overview:
+    known = Known()
+    ((created,),) = reader.stream("SELECT value FROM facts WHERE name = 'created'")
+    ((latest,),) = reader.stream("SELECT max(at) FROM lanes")
+    ((subjects,),) = reader.stream("SELECT count(*) FROM subjects")
+    names = [subject] if subject is not None else [name for (name,) in list(reader.stream(_LATEST, (limit,)))]
+    statements = tuple(statement_of(reader, known, store.lanes, name, moment) for name in names)
+    charges = () if subject is None else _charges(reader, subject, limit)
+    items, micros, most = _items(reader, limit if subject is None else 0)
+    return Overview(
+        ledger=store.ledger,
+        created=str(created),
+        lanes=store.lanes,
+        head=read_head(reader, store.ledger),
+        latest=int(latest or 0),
+        subjects=int(subjects),
+        items=items,
+        micros=micros,
+        subject=subject,
+        statements=statements,
+        charges=charges,
+        totals=most,
+    )
 
 
 _LATEST = "SELECT name FROM subjects ORDER BY at DESC, number DESC LIMIT ?"

@@ -82,13 +82,14 @@ class PrivacyLedger:
         unprotected: Collection[str] = (),
     ) -> Terms:
         """Agrees terms with a subject, for good. Doing so again with the same terms changes nothing."""
-        listed = (budgets,) if isinstance(budgets, Budget) else tuple(budgets)
-        terms = Terms(listed, protects, Accounting(accounting), each, frozenset(unprotected))
+        terms = Terms.of(budgets, protects, accounting, each, unprotected)
         self.enrol_many([subject], terms)
         return terms
 
     def enrol_many(self, subjects: Iterable[str], terms: Terms) -> None:
         """Agrees the same terms with many subjects, all in one transaction."""
+        if isinstance(subjects, str) or not isinstance(terms, Terms):
+            raise InvalidParameter("enrol_many takes several subjects and their Terms; for one subject say enrol.")
         names = list(dict.fromkeys(name("a subject", subject) for subject in subjects))
         for budget in terms.budgets:
             allowance(budget, terms)  # refuses a budget that nothing could be charged to
@@ -154,7 +155,7 @@ class PrivacyLedger:
     def statement(self, subject: str) -> Statement:
         """What was promised to a subject so far, spent and left: recomputable by anybody from the exported charges."""
         with self._store.read() as reader:
-            return statement_of(reader, self._known, name("a subject", subject), self._clock())
+            return statement_of(reader, self._known, self._store.lanes, name("a subject", subject), self._clock())
 
     def subjects(self) -> Iterator[str]:
         """All subjects, in the order they were enrolled."""
@@ -205,7 +206,7 @@ class PrivacyLedger:
 
     def _commit_releases(self, wished: list[Kept]) -> list[bytes | TacitError]:
         with self._store.write(BOOK, self._lanes_of(kept.subject for kept in wished)) as writer:
-            return commit_releases(writer, wished)
+            return commit_releases(writer, self._store.lanes, wished)
 
     def _lanes_of(self, subjects: Iterable[str]) -> list[int]:
         """In one order for everybody, so that no two transactions wait for each other."""

@@ -1,5 +1,6 @@
 """The odometer: what was promised to a subject so far, what is spent and left, as a value that anybody can recompute."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -7,10 +8,10 @@ from typing import Any
 from tacit.guarantees import Guarantee
 from tacit.ledger.accounting import MEASURES, allowance, promised
 from tacit.ledger.accounts import unknown_subject
-from tacit.ledger.amounts import DELTA_DIGITS, NOTHING_SPENT, Cost, shown
+from tacit.ledger.amounts import DELTA_DIGITS, Cost, shown
 from tacit.ledger.budgets import Budget, Terms
 from tacit.ledger.clock import as_text
-from tacit.ledger.entries import SPENT_BEFORE, SUBJECT
+from tacit.ledger.entries import SPENT_BEFORE, SUBJECT, sealed_subject, spent_before
 from tacit.ledger.known import Known, read_guarantee
 from tacit.ledger.stores.interface import Reader
 
@@ -78,22 +79,19 @@ def stated(
     return Statement(subject, terms, at, sum(counted.values()), spent, tuple(windows), promised(counted, terms))
 
 
-def statement_of(reader: Reader, known: Known, subject: str, moment: int) -> Statement:
+_UNDER_EACH = "SELECT guarantee, count(*) FROM entries WHERE subject = ? AND release_id <> '' GROUP BY guarantee"
+
+
+def statement_of(reader: Reader, known: Known, lanes: int, subject: str, moment: int) -> Statement:
     """A subject's statement, from the ledger."""
     (row,) = reader.ask(SUBJECT, [(subject,)])()
     if row is None:
         raise unknown_subject()
-    number, key, *total, last, _ = row
+    number, key, *total, last = sealed_subject(subject, row)
     terms, at = known.agreed(reader, key).terms, max(moment, last)
-    counted = {
-        read_guarantee(reader, bytes(digest)): count
-        for digest, count in list(
-            reader.stream(
-                "SELECT guarantee, count(*) FROM entries WHERE subject = ? AND release_id <> '' GROUP BY guarantee",
-                (number,),
-            )
-        )
-    }
-    rows = reader.ask(SPENT_BEFORE, [(number, budget.start(at)) for budget in terms.budgets])()
-    before = tuple(NOTHING_SPENT if found is None else Cost(*found) for found in rows)
+    counted: Counter[Guarantee] = Counter()
+    for digest, count in list(reader.stream(_UNDER_EACH, (number,))):
+        counted[read_guarantee(reader, digest)] += count
+    rows = reader.ask(SPENT_BEFORE, [(lanes, number, budget.start(at)) for budget in terms.budgets])()
+    before = tuple(spent_before(found) for found in rows)
     return stated(subject, terms, at, counted, Cost(*total), before)

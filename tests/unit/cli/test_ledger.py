@@ -146,6 +146,16 @@ def test_show_json_has_the_promised_shape(tacit: Tacit, ledger: Path) -> None:
     assert (charge["release_id"], charge["cost"]["epsilon"], charge["guarantee"]["epsilon"]) == ("second", "0.1", 0.1)
 
 
+@pytest.mark.parametrize(
+    "place", ["lanes SET link", "lanes SET at", "texts SET text", "subjects SET total", "accounts SET seal"]
+)
+def test_show_of_a_damaged_ledger_is_one_line(tacit: Tacit, ledger: Path, place: str) -> None:
+    tamper(ledger, f"UPDATE {place} = 'many'")
+    status, out, err = tacit("show", ledger)
+    assert (status, out) == (1, "")
+    assert re.fullmatch(r"tacit: ledger-damaged: .+ `tacit ledger check`.+\n", err)
+
+
 def test_a_noted_head_finds_an_old_backup(tacit: Tacit, ledger: Path, tmp_path: Path) -> None:
     old, head, whole = tmp_path / "old.db", tmp_path / "head.json", tmp_path / "show.json"
     shutil.copy(ledger, old)

@@ -22,6 +22,7 @@ from tacit.guarantees import (
     pure,
     repeat,
     tight,
+    times_within,
 )
 from tacit.guarantees.numerical import _fewer, response_curve
 
@@ -356,3 +357,22 @@ def test_importing_the_package_stays_light():
 def test_composition_and_accounting_agree_on_basic():
     parts = [pure(0.25, ONE_USER), approximate(0.5, 1e-9, ONE_USER)]
     assert tight(parts, 1e-6, "basic") == compose(parts)
+
+
+@pytest.mark.parametrize(
+    "each", [pure(0.1, ONE_USER), ranged(0.2), Guarantee(1.0, ONE_USER, delta=1e-7, loss=Loss(LossKind.GAUSSIAN, 0.2))]
+)
+def test_as_many_releases_as_are_counted_stay_within_and_one_more_does_not(each):
+    times = times_within(each, 2.0, 1e-6)
+    assert times > 2.0 / each.epsilon
+    assert tight({each: times}, 1e-6).epsilon <= 2.0 < tight({each: times + 1}, 1e-6).epsilon
+
+
+def test_no_release_fits_where_one_is_too_much():
+    assert times_within(pure(3.0, ONE_USER), 2.0, 1e-6) == 0
+
+
+@pytest.mark.parametrize("each", [pure(0.0, ONE_USER), metric(0.1), nothing(ONE_USER, "no proof")])
+def test_only_releases_with_a_fixed_cost_are_counted(each):
+    with pytest.raises(InvalidGuarantee):
+        times_within(each, 2.0, 1e-6)

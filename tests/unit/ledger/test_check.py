@@ -14,15 +14,15 @@ from tacit.guarantees import ONE_USER
 from tacit.ledger import Budget, Head, Period, PrivacyLedger
 from tacit.ledger.amounts import NOTHING_SPENT, Cost
 from tacit.ledger.chain import Tip, genesis
-from tacit.ledger.check import check
 from tacit.ledger.clock import DAY
 from tacit.ledger.entries import link_of_charge, link_of_enrolment, seal_of_release, seal_of_subject
-from tacit.ledger.findings import MOST, Findings
 from tacit.ledger.impression_rows import seal_of_account
-from tacit.ledger.lookback import look_back
 from tacit.ledger.stores import open_store
 from tacit.ledger.stores.origin import tip_row
 from tacit.ledger.stores.schema import ACCOUNTS, ENTRIES, IMPRESSIONS, LANES, RELEASES, SUBJECTS, TEXTS, Table
+from tacit.ledger.verification.check import check
+from tacit.ledger.verification.findings import MOST, Findings
+from tacit.ledger.verification.lookback import look_back
 from tests.unit.ledger.small_ledger import LARGE, START, Hand, build
 
 TABLES = (LANES, TEXTS, SUBJECTS, ENTRIES, RELEASES, ACCOUNTS, IMPRESSIONS)
@@ -82,6 +82,17 @@ def test_an_open_store_can_be_checked(ledger: Path) -> None:
     store = open_store(ledger)
     assert check(store).sound
     store.close()
+
+
+def test_little_memory_and_small_batches_are_enough(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "verification.check._BATCH": 3,
+        "verification.check._MOST_TEXTS": 1,
+        "verification.check._MOST_BYTES": 1,
+        "verification.privacy._MOST_KNOWN": 1,
+    }.items():
+        monkeypatch.setattr(f"tacit.ledger.{name}", value)
+    assert not found(ledger)
 
 
 @pytest.mark.parametrize(("table", "column"), COLUMNS)

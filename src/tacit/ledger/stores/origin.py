@@ -46,6 +46,14 @@ def found_origin(facts: dict[str, str]) -> Origin:
         raise LedgerDamaged("the ledger does not say what it is. Restore a backup.") from problem
 
 
+def version_of(row: Row | None) -> int:
+    """The version that a ledger states."""
+    try:
+        return int(row[0])  # type: ignore[index]  # a lost row is damage as well
+    except (TypeError, ValueError) as problem:
+        raise LedgerDamaged("the ledger does not say which version it has. Restore a backup.") from problem
+
+
 def check_version(version: int) -> None:
     if version > VERSION:
         raise LedgerTooNew(f"the ledger has version {version}, this program knows up to {VERSION}. Update tacit.")

@@ -4,16 +4,25 @@ beside it; questions, and then writes, travel together: a charge waits for the n
 All tables are in the schema ``tacit`` of the database that the address names. A pooler in between has to keep sessions.
 """
 
+import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import cached_property
 from itertools import count
+from weakref import WeakSet
 
 from tacit.errors import LedgerDamaged, LedgerExists, LedgerMissing, LedgerUnavailable, MissingExtra
 from tacit.ledger.chain import Tip
 from tacit.ledger.stores.interface import Answers, Query, Row
-from tacit.ledger.stores.origin import Origin, check_version, found_origin, sealed_tip, starting_rows, tip_row
+from tacit.ledger.stores.origin import (
+    Origin,
+    check_version,
+    found_origin,
+    sealed_tip,
+    starting_rows,
+    tip_row,
+    version_of,
+)
 from tacit.ledger.stores.schema import ACCOUNTS, LANES, MIGRATIONS, SUBJECTS, VERSION, Kind, Table
 
 try:
@@ -48,6 +57,7 @@ class PostgresqlStore:
         self._inherited: list[Wire] = []
         with named(self._address):
             self._wire, self._origin = _open(self._address)
+        _stores.add(self)
 
     @classmethod
     def create(cls, uri: str, *, lanes: int) -> "PostgresqlStore":
@@ -107,6 +117,10 @@ class PostgresqlStore:
             while self._spare:
                 self._spare.pop().close()
 
+    def after_fork(self) -> None:
+        """In a child: whoever held the lock is in the other process."""
+        self._lock = threading.Lock()
+
     def _own_wire(self) -> Wire:
         self._check_open()
         if not self._usable(self._wire):  # nothing of this transaction has been sent yet
@@ -141,6 +155,17 @@ class PostgresqlStore:
             raise LedgerUnavailable(f"the ledger at {self._address} was closed here. Open it again.")
 
 
+_stores: "WeakSet[PostgresqlStore]" = WeakSet()
+
+
+def _after_fork() -> None:
+    for store in list(_stores):
+        store.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class PostgresqlReader:
     def __init__(self, wire: Wire, address: Address) -> None:
         self._wire, self._address = wire, address
@@ -154,8 +179,11 @@ class PostgresqlReader:
             declare = f"DECLARE {name} NO SCROLL CURSOR FOR ".encode()
             self._wire.send(declare + statements.for_one(sql), parameters, once=True)
             fetch = f"FETCH {_AT_A_TIME} FROM {name}".encode()
-            while rows := self._wire.run(fetch, once=True):
+            full = True
+            while full:
+                rows = self._wire.run(fetch, once=True)
                 yield from rows
+                full = len(rows) == _AT_A_TIME
             self._wire.send(f"CLOSE {name}".encode(), once=True)
 
     def damage(self) -> list[str]:
@@ -171,14 +199,17 @@ class PostgresqlWriter:
 
     def __init__(self, wire: Wire, book: str, lanes: Sequence[int]) -> None:
         self._wire, self._book, self._lanes, self._wrote = wire, book, sorted(set(lanes)), False
+        self._tips: dict[int, Tip] | None = None
         wire.send(b"BEGIN")
         self._locked = wire.send(_LOCK, (book, *arrays(("int",), [(lane,) for lane in self._lanes])))
 
-    @cached_property
+    @property
     def tips(self) -> Mapping[int, Tip]:
-        self._wire.sync()
-        found = {row[0]: row[1:] for row in self._locked.rows}
-        return {lane: sealed_tip(self._book, lane, found.get(lane)) for lane in self._lanes}
+        if self._tips is None:  # not a cached_property: in Python 3.11 all its instances wait for one lock
+            self._wire.sync()
+            found = {row[0]: row[1:] for row in self._locked.rows}
+            self._tips = {lane: sealed_tip(self._book, lane, found.get(lane)) for lane in self._lanes}
+        return self._tips
 
     def ask(self, query: Query, keys: Sequence[Row]) -> Answers:
         return _asked(self._wire, query, keys)
@@ -253,7 +284,7 @@ def _version(wire: Wire) -> int | None:
     if wire.run(f"SELECT to_regclass('{SCHEMA}.facts')::text".encode()) == [(None,)]:
         return None
     found = wire.run(b"SELECT value FROM facts WHERE name = 'version'")
-    return int(found[0][0]) if found else None
+    return version_of(found[0] if found else None)
 
 
 def _make_schema(wire: Wire, address: Address) -> None:

@@ -12,13 +12,38 @@ from urllib.parse import quote
 
 from tacit.errors import LedgerDamaged, LedgerError, LedgerExists, LedgerMissing, LedgerUnavailable
 from tacit.ledger.chain import Tip
+from tacit.ledger.stores import sqlite_forks
 from tacit.ledger.stores.interface import AlreadyThere, Answers, Query, Row
-from tacit.ledger.stores.origin import Origin, check_version, found_origin, sealed_tip, starting_rows, tip_row
+from tacit.ledger.stores.origin import (
+    Origin,
+    check_version,
+    found_origin,
+    sealed_tip,
+    starting_rows,
+    tip_row,
+    version_of,
+)
 from tacit.ledger.stores.schema import LANES, MIGRATIONS, VERSION, Kind, Table
 
 TYPES: Mapping[Kind, str] = {"int": "INTEGER", "text": "TEXT", "bytes": "BLOB"}
 _PATIENCE = 60.0  # seconds to wait for another process's transaction
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
+_DAMAGE = {
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_ERROR,  # a statement of ours that this file's schema does not understand
+}
+_REASONS = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_READONLY: "it is read-only",
+    sqlite3.SQLITE_BUSY: "another process has held it for a minute",
+    sqlite3.SQLITE_IOERR: "the disk failed to read or write",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
+    sqlite3.SQLITE_CORRUPT: "its pages contradict each other",
+    sqlite3.SQLITE_NOTADB: "it is no database",
+    sqlite3.SQLITE_CONSTRAINT: "two rows have one key",
+}
 
 
 _TIP = "SELECT position, link, at, seal FROM lanes WHERE book = ? AND lane = ?"
@@ -30,7 +55,11 @@ class SqliteStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.lock = threading.Lock()
-        self._open()
+        self._closed = False
+        self._readers: set[int] = set()
+        self._connection: sqlite3.Connection | None = None
+        self._origin = self._open()
+        sqlite_forks.stores.add(self)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, lanes: int) -> "SqliteStore":
@@ -43,11 +72,10 @@ class SqliteStore:
         with _named(file):
             connection = _connect(file, mode="rwc")
             try:
+                _refuse_what_is_there(connection, file)  # before its journal is changed; then again, alone with it
+                connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("BEGIN IMMEDIATE")
-                if _version(connection) is not None:
-                    raise LedgerExists(f"there is a ledger in {file} already.")
-                if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                    raise LedgerExists(f"{file} is a database of something else; name a file that does not exist yet.")
+                _refuse_what_is_there(connection, file)
                 _migrate(connection, 0)
                 for table, row in starting_rows(lanes):
                     connection.execute(_insert(table.name, tuple(table.columns)), row)
@@ -73,18 +101,47 @@ class SqliteStore:
     def read(self) -> Iterator["SqliteReader"]:
         with _named(self.path):
             connection = _connect(self.path, mode="rw")  # its own, so that a long export holds up no charge
+            self._readers.add(id(connection))
             try:
                 connection.execute("BEGIN")
                 yield SqliteReader(connection)
             finally:
                 connection.close()
+                self._readers.discard(id(connection))
+
+    def connection(self) -> sqlite3.Connection:
+        """The writers' connection, for whoever holds the lock."""
+        if self._closed:
+            raise LedgerUnavailable(
+                f"the ledger in {self.path} was closed here; nothing may be released. Open it again."
+            )
+        if self._connection is None and self._open() != self._origin:
+            raise LedgerDamaged(f"in {self.path} there is another ledger now than the one that was opened.")
+        if self._connection is None:
+            raise LedgerUnavailable(f"the ledger in {self.path} could not be opened again; nothing may be released.")
+        return self._connection
 
     def close(self) -> None:
         with self.lock:
-            if self._owner == os.getpid():
-                self.connection.close()
+            self._closed = True
+            self._drop()
 
-    def _open(self) -> None:
+    def pause(self) -> None:
+        self.lock.acquire()
+        self._drop()
+
+    def resume(self) -> None:
+        self.lock.release()
+
+    def is_read(self) -> bool:
+        return bool(self._readers)
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _open(self) -> Origin:
         if not self.path.is_file():
             raise LedgerMissing(f"there is no ledger at {self.path}. Create one with `tacit ledger init {self.path}`.")
         with _named(self.path):
@@ -98,18 +155,12 @@ class SqliteStore:
                     connection.execute("BEGIN IMMEDIATE")
                     _migrate(connection, _version(connection) or 0)
                     connection.execute("COMMIT")
-                self._origin: Origin = found_origin(dict(connection.execute("SELECT name, value FROM facts")))
+                origin = found_origin(dict(connection.execute("SELECT name, value FROM facts")))
             except BaseException:
                 connection.close()
                 raise
-        self.connection, self._owner = connection, os.getpid()
-
-    def belong_to_this_process(self) -> None:
-        """After a fork the parent's connection must not be touched, not even closed, and its lock may never be released."""
-        if self._owner != os.getpid():
-            self._inherited = self.connection
-            self.lock = threading.Lock()
-            self._open()
+        self._connection = connection
+        return origin
 
 
 class SqliteReader:
@@ -134,10 +185,9 @@ class SqliteWriter:
         self._store, self._book, self._lanes = store, book, lanes
 
     def __enter__(self) -> "SqliteWriter":
-        self._store.belong_to_this_process()
         self._store.lock.acquire()
         try:
-            self._connection = self._store.connection
+            self._connection = self._store.connection()
             self._connection.execute("BEGIN IMMEDIATE")  # before anything is read: no other writer until the commit
             self.tips = {lane: self._tip(lane) for lane in self._lanes}
         except BaseException as problem:
@@ -161,7 +211,7 @@ class SqliteWriter:
         with suppress(sqlite3.Error, AttributeError):  # a full disk has rolled back already; there may be no connection
             self._connection.execute("ROLLBACK")
         self._store.lock.release()
-        if isinstance(problem, sqlite3.Error):
+        if isinstance(problem, (sqlite3.Error, UnicodeDecodeError)):
             _raise(self._store.path, problem)
 
     def _tip(self, lane: int) -> Tip:
@@ -190,6 +240,7 @@ class SqliteWriter:
 
 
 def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
+    sqlite_forks.check_file(path)
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode={mode}",
         uri=True,
@@ -198,8 +249,6 @@ def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
         timeout=_PATIENCE,
     )
     try:
-        if mode == "rwc":
-            connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")  # in write-ahead mode: one fsync per commit, before it returns
         connection.execute("PRAGMA fullfsync = ON")
         connection.execute("PRAGMA cell_size_check = ON")
@@ -211,12 +260,19 @@ def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
     return connection
 
 
+def _refuse_what_is_there(connection: sqlite3.Connection, file: Path) -> None:
+    if _version(connection) is not None:
+        raise LedgerExists(f"there is a ledger in {file} already.")
+    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise LedgerExists(f"{file} is a database of something else; name a file that does not exist yet.")
+
+
 def _version(connection: sqlite3.Connection) -> int | None:
     """The version of the ledger in this database; None where there is none."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone() is None:
         return None
     found = connection.execute("SELECT value FROM facts WHERE name = 'version'").fetchone()
-    return None if found is None else int(found[0])
+    return version_of(found)
 
 
 def _migrate(connection: sqlite3.Connection, version: int) -> None:
@@ -248,16 +304,18 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except LedgerError:
         raise
-    except sqlite3.Error as problem:
+    except (sqlite3.Error, UnicodeDecodeError) as problem:  # a message about damage may itself be no text
         _raise(path, problem)
 
 
-def _raise(path: Path, problem: sqlite3.Error) -> NoReturn:
-    code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
-    if code in _DAMAGE or isinstance(problem, sqlite3.IntegrityError):
+def _raise(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> NoReturn:
+    """SQLite's own words may quote a value (a text that is no UTF-8), so only its code is told."""
+    code = getattr(problem, "sqlite_errorcode", None)
+    reason = "a value is not of its kind" if code is None else _REASONS.get(code & 0xFF, f"SQLite's error {code}")
+    if code is None or code & 0xFF in _DAMAGE:
         raise LedgerDamaged(
-            f"the ledger in {path} is damaged ({problem}); nothing was charged. Run `tacit ledger check`, restore a backup."
-        ) from problem
+            f"the ledger in {path} is damaged ({reason}); nothing was charged. Run `tacit ledger check`, restore a backup."
+        ) from None
     raise LedgerUnavailable(
-        f"the ledger in {path} cannot be used now ({problem}); nothing may be released. Mend the disk or file, then try again."
+        f"the ledger in {path} cannot be used now ({reason}); nothing may be released. Mend the cause, then try again."
     ) from problem

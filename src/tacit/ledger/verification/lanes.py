@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tacit.ledger.chain import Head, genesis
-from tacit.ledger.findings import LEDGER, Notes
 from tacit.ledger.stores.origin import seal_of_tip
+from tacit.ledger.verification.findings import LEDGER, Notes
 
 _LANE_ROW = (int, int, bytes, int, bytes)
 

@@ -6,6 +6,7 @@ prices, sums and budgets, and by a head that was noted before.
 
 import copy
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +18,12 @@ from tacit.ledger.budgets import Terms
 from tacit.ledger.chain import Head, digest, lane_of
 from tacit.ledger.clock import DAY
 from tacit.ledger.entries import BOOK, link_of_charge, link_of_enrolment, seal_of_subject
-from tacit.ledger.findings import Notes
 from tacit.ledger.known import Agreed
-from tacit.ledger.lanes import LaneVerifier
-from tacit.ledger.lookback import LookBack, look_back
 from tacit.ledger.names import MOST_CHARACTERS
 from tacit.ledger.statements import Statement, stated
+from tacit.ledger.verification.findings import Notes
+from tacit.ledger.verification.lanes import LaneVerifier
+from tacit.ledger.verification.lookback import LookBack, look_back
 
 Texts = Callable[[bytes], str | None]
 
@@ -79,7 +80,7 @@ class PrivacyVerifier:
         if tuple(map(type, entry)) != _ENTRY or not (_printable(entry[2]) and (name is None or _printable(name))):
             self.chain.unreadable(lane, position)
             return
-        _, _, release_id, at, _, amount, delta, unprotected, *_, link = entry
+        release_id, at, link = entry[2], entry[3], entry[12]
         linked = True
         if before is not None and (release_id or name is not None):
             expected = link_of_charge(before, *entry[:12])
@@ -90,7 +91,7 @@ class PrivacyVerifier:
         if not 0 <= at <= _END_OF_TIME:
             self._note("the time of this entry is in no calendar.")
         elif release_id:
-            self._charge(entry, Cost(amount, delta, unprotected), linked)
+            self._charge(entry, linked)
         else:
             self._enrolment(entry, name)
 
@@ -118,7 +119,9 @@ class PrivacyVerifier:
         try:
             if account.agreed is None:
                 return None
-            counted = {self._guarantee(key): count for key, count in sorted((account.counted or {}).items())}
+            counted: Counter[Guarantee] = Counter()
+            for key, count in sorted((account.counted or {}).items()):
+                counted[self._guarantee(key)] += count
             before = tuple(look.before(at, account.spent) for look in copy.deepcopy(account.looks))
             return stated(name, account.agreed.terms, at, counted, account.spent, before)
         except _UNREADABLE:
@@ -145,14 +148,14 @@ class PrivacyVerifier:
         if self._counting:
             account.counted = {}
 
-    def _charge(self, entry: tuple[Any, ...], cost: Cost, linked: bool) -> None:
+    def _charge(self, entry: tuple[Any, ...], linked: bool) -> None:
         account = self.accounts.get(entry[1])
         if account is None or entry[1] % self.chain.lanes != self._place[0]:
             self._note("this entry charges a subject that was not enrolled before it in its lane.")
             return
         if len(entry[2]) > MOST_CHARACTERS:
             self._note("the release id of this entry is too long.")
-        earlier, stored = account.spent, entry[8:11]
+        earlier, cost, stored = account.spent, Cost(*entry[5:8]), entry[8:11]
         total = earlier + cost
         if min(cost) < 0 or max(total) > MOST:
             self._note("the figures of this entry are beyond what can be charged.")

@@ -15,19 +15,20 @@ from tacit.errors import InvalidParameter, LedgerDamaged, LedgerError
 from tacit.ledger.chain import Head, digest
 from tacit.ledger.entries import BOOK as PRIVACY
 from tacit.ledger.entries import TEXT, seal_of_release
-from tacit.ledger.findings import LEDGER, Finding, Findings, Notes
 from tacit.ledger.impression_rows import BOOK as IMPRESSIONS
 from tacit.ledger.stores import Target, open_store
-from tacit.ledger.stores.interface import Reader, Row, Store
+from tacit.ledger.stores.interface import Query, Reader, Row, Store
 from tacit.ledger.stores.schema import BOOKS
-from tacit.ledger.verify import PrivacyVerifier
-from tacit.ledger.verify_impressions import ImpressionVerifier
+from tacit.ledger.verification.findings import LEDGER, Finding, Findings, Notes
+from tacit.ledger.verification.impressions import ImpressionVerifier
+from tacit.ledger.verification.privacy import PrivacyVerifier
 
 Progress = Callable[[int, int], None]  # how many entries of both books were checked, of how many
 
 _FACTS = {"ledger", "lanes", "created", "version"}
 _BATCH = 2_000  # rows between two questions to the store
 _MOST_TEXTS = 20_000
+_MOST_BYTES = 32 * 1024 * 1024  # of stored releases in memory, or one of them if that is larger
 _ENTRIES = (
     "SELECT e.number, e.subject, e.release_id, e.at, e.guarantee, e.amount, e.delta, e.unprotected, e.total, e.total_delta, "
     "e.total_unprotected, e.windowed, e.link, s.name FROM entries e LEFT JOIN subjects s ON s.number = e.number ORDER BY e.number"
@@ -35,9 +36,10 @@ _ENTRIES = (
 _SUBJECTS = "SELECT number, name, terms, total, total_delta, total_unprotected, at, seal FROM subjects ORDER BY number"
 _LANES = "SELECT lane, position, link, at, seal FROM lanes WHERE book = ?"
 _RELEASES = (
-    "SELECT r.entry, r.content, r.seal, e.release_id FROM releases r "
+    "SELECT r.entry, length(r.content), r.seal, e.release_id FROM releases r "
     "LEFT JOIN entries e ON e.number = r.entry ORDER BY r.entry"
 )
+_CONTENT = Query("SELECT content FROM releases WHERE entry = ?", ("int",))
 _IMPRESSIONS = (
     "SELECT i.number, i.id, i.account, i.day, i.micros, i.link, a.item FROM impressions i "
     "LEFT JOIN accounts a ON a.number = i.account ORDER BY i.number"
@@ -123,12 +125,18 @@ class _Check:
         self._privacy.chain.reaches_head()
 
     def _releases(self, reader: Reader) -> None:
-        for entry, content, seal, release_id in reader.stream(_RELEASES):
-            position, lane = divmod(entry, self._store.lanes)
-            if not release_id:
-                self._notes.add(PRIVACY, "there is a stored release that was never charged.", lane, position)
-            if type(content) is not bytes or seal_of_release(entry, content) != seal:
-                self._notes.add(PRIVACY, "the stored release of this entry is not what was written.", lane, position)
+        for batch in _batches(reader.stream(_RELEASES)):
+            for part in _not_too_large(batch):
+                contents = reader.ask(_CONTENT, [(row[0],) for row in part])()
+                for (entry, _, seal, release_id), content in zip(part, contents, strict=True):
+                    self._release(entry, seal, release_id, None if content is None else content[0])
+
+    def _release(self, entry: int, seal: object, release_id: object, content: object) -> None:
+        position, lane = divmod(entry, self._store.lanes)
+        if not release_id:
+            self._notes.add(PRIVACY, "there is a stored release that was never charged.", lane, position)
+        if type(content) is not bytes or seal_of_release(entry, content) != seal:
+            self._notes.add(PRIVACY, "the stored release of this entry is not what was written.", lane, position)
 
     def _all_impressions(self, reader: Reader) -> None:
         impression = self._impressions.impression
@@ -155,12 +163,13 @@ class _Texts:
 
     def prepare(self, reader: Reader, keys: Iterable[Any]) -> None:
         """Reads those texts that are not known yet."""
-        wanted = [key for key in set(keys) if type(key) is bytes and key not in self._known]
+        needed = {key for key in keys if type(key) is bytes}
+        if len(self._known) > _MOST_TEXTS:
+            self._known.clear()
+        wanted = [(key,) for key in needed if key not in self._known]
         if not wanted:
             return
-        if len(self._known) + len(wanted) > _MOST_TEXTS:
-            self._known.clear()
-        for key, row in zip(wanted, reader.ask(TEXT, [(key,) for key in wanted])(), strict=True):
+        for (key,), row in zip(wanted, reader.ask(TEXT, wanted)(), strict=True):
             self._known[key] = None if row is None else row[0]
 
     def __call__(self, key: bytes) -> str | None:
@@ -171,6 +180,20 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
     rows = iter(rows)
     while batch := list(islice(rows, _BATCH)):
         yield batch
+
+
+def _not_too_large(rows: list[Row]) -> Iterator[list[Row]]:
+    """Rows whose contents, of the lengths in their second column, may be in memory together."""
+    part: list[Row] = []
+    size = 0
+    for row in rows:
+        if part and size + row[1] > _MOST_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(row)
+        size += row[1]
+    if part:
+        yield part
 
 
 def _is_time(text: object) -> bool:

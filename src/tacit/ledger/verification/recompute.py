@@ -10,13 +10,13 @@ from tacit.errors import InvalidParameter, UnknownSubject
 from tacit.ledger.chain import MOST_LANES, Head
 from tacit.ledger.clock import now
 from tacit.ledger.entries import BOOK as PRIVACY
-from tacit.ledger.export import FORMAT, VERSION, line_of
-from tacit.ledger.findings import LEDGER, Findings, Notes
 from tacit.ledger.impression_rows import BOOK as IMPRESSIONS
 from tacit.ledger.statements import Statement
 from tacit.ledger.totals import ItemTotal
-from tacit.ledger.verify import PrivacyVerifier
-from tacit.ledger.verify_impressions import ImpressionVerifier
+from tacit.ledger.verification.export import FORMAT, VERSION, line_of
+from tacit.ledger.verification.findings import LEDGER, Findings, Notes
+from tacit.ledger.verification.impressions import ImpressionVerifier
+from tacit.ledger.verification.privacy import PrivacyVerifier
 
 _WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError, InvalidParameter)
 
@@ -123,6 +123,8 @@ class _Reading:
 
     def _enrolment(self, privacy: PrivacyVerifier, told: dict[str, Any]) -> None:
         number, name, key = told["number"], told["subject"], bytes.fromhex(told["terms"])
+        if (type(name), type(number)) != (str, int):
+            raise ValueError
         if self._subjects.setdefault(name, number) != number:
             self._notes.add(PRIVACY, f"line {self._lines:,} enrols a subject for the second time.")
         self._unused.discard(key)

@@ -5,12 +5,12 @@ from typing import Any
 from tacit.ledger.amounts import MOST
 from tacit.ledger.chain import Head
 from tacit.ledger.clock import DAY
-from tacit.ledger.findings import Notes
 from tacit.ledger.impression_rows import BOOK, lane_of_impression, link_of_impression, seal_of_account
-from tacit.ledger.lanes import LaneVerifier
 from tacit.ledger.names import MOST_CHARACTERS
 from tacit.ledger.reporting import MOST_MICROS
 from tacit.ledger.totals import ItemTotal
+from tacit.ledger.verification.findings import Notes
+from tacit.ledger.verification.lanes import LaneVerifier
 
 _IMPRESSION = (int, bytes, int, int, int, bytes)
 _ACCOUNT = (int, str, int, int, int, bytes)
