@@ -219,7 +219,7 @@ def test_stored_release_that_was_altered_is_not_sent(folder: Path, column: str) 
         assert all(type(problem) is LedgerDamaged for problem in after.problems)
 
 
-@pytest.mark.parametrize("kind", ["lifetime"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_rotten_bytes_never_lead_to_overspending(folder: Path, kind: str) -> None:
     ledger = written(folder, KINDS[kind])
     outcomes: Counter[bool] = Counter()

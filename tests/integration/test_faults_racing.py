@@ -31,10 +31,14 @@ def race(target: str, tmp_path: Path, kind: str) -> list[object]:
         arguments = {"target": target, "go": str(go), "kind": kind, "threads": THREADS, "ids": IDS, "seed": seed}
         commands.append([sys.executable, writers.__file__, "race", json.dumps(arguments)])
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
-    for process in running:
-        assert process.stdout.readline() == '"ready"\n'
-    go.touch()
-    outputs = [process.communicate(timeout=120)[0] for process in running]
+    try:
+        for process in running:
+            assert process.stdout.readline() == '"ready"\n'
+        go.touch()
+        outputs = [process.communicate(timeout=120)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()  # nothing, where it has ended
     assert [process.returncode for process in running] == [0] * PROCESSES
     results = [result for output in outputs for result in json.loads(output)]
     assert len(results) == PROCESSES * THREADS

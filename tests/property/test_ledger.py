@@ -420,4 +420,4 @@ def test_terms_of_the_model_can_be_exhausted_within_its_runs() -> None:
 
 
 TestLedgerAgreesWithItsModel = LedgerMachine.TestCase
-TestLedgerAgreesWithItsModel.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestLedgerAgreesWithItsModel.settings = settings(max_examples=90, stateful_step_count=40, deadline=None)
