@@ -166,10 +166,11 @@ def meet_a_limit(target: str, spare: int) -> None:
 
 
 def charge_on(target: str, notes: str, number: int, seconds: float) -> None:
-    """Charges for so many seconds, also through times when the ledger cannot be used; notes what was acknowledged."""
+    """Charges until the file ``<notes>.stop`` is there, at most so many seconds, also through times when the ledger cannot be
+    used; notes what was acknowledged."""
     note, end, made = _noting(notes), time.monotonic() + seconds, 0
-    ledger = None
-    while time.monotonic() < end:
+    ledger, stop = None, Path(f"{notes}.stop")
+    while time.monotonic() < end and not (made > 20 and stop.exists()):
         try:
             ledger = ledger or PrivacyLedger.open(target)
             ledger.charge("raced", f"{number}-{made}", COST)

@@ -112,7 +112,7 @@ class Terms:
         unprotected: Collection[str] = (),
     ) -> "Terms":
         """Terms from what a person writes: one budget or several, the accounting by its name, names in any collection."""
-        return cls(**_checked(budgets, protects, accounting, each, unprotected))
+        return cls(budgets, protects, accounting, each, unprotected)  # type: ignore[arg-type]  # checked and made right there
 
     @property
     def windowed(self) -> bool:
@@ -149,7 +149,7 @@ def _checked(
     """The parts of terms, each of its own type."""
     listed = (budgets,) if isinstance(budgets, Budget) else tuple(budgets) if isinstance(budgets, Iterable) else ()
     if not listed or not all(isinstance(budget, Budget) for budget in listed):
-        raise InvalidParameter("terms need at least one Budget.")
+        raise InvalidParameter("budgets are one or several Budget(epsilon=...).")
     if not isinstance(protects, Neighbours):
         raise InvalidParameter("`protects` must be Neighbours, such as ONE_PROFILE or ONE_USER.")
     if not (each is None or isinstance(each, Guarantee)):

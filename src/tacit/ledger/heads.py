@@ -1,6 +1,6 @@
 """Heads: how far a ledger has come, to be noted elsewhere and compared later."""
 
-from tacit.errors import LedgerBehind, LedgerDamaged
+from tacit.errors import InvalidParameter, LedgerBehind, LedgerDamaged
 from tacit.ledger.chain import Head, genesis
 from tacit.ledger.stores.interface import Query, Reader, Store
 from tacit.ledger.stores.schema import BOOKS
@@ -25,6 +25,8 @@ def read_head(reader: Reader, ledger: str) -> Head:
 
 def require_head(store: Store, head: Head) -> None:
     """Refuses a ledger that does not contain ``head``: it lacks entries that it once had, or other ones took their place."""
+    if not isinstance(head, Head):
+        raise InvalidParameter("a head is a Head: ledger.head(), or Head.from_json(...) of what was noted.")
     if head.ledger != store.ledger:
         raise LedgerDamaged(
             "this is another ledger than the one whose head was noted. Look for the right file or database."

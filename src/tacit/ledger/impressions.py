@@ -10,58 +10,27 @@ No noise, rounding or sampling touches these figures. Of time the ledger keeps t
 from collections.abc import Iterable, Iterator
 from datetime import date
 
-from tacit.errors import Conflict, LedgerExists, TacitError
-from tacit.ledger.chain import Head, digest
+from tacit.errors import Conflict, TacitError
+from tacit.ledger.chain import digest
 from tacit.ledger.clock import Clock, now
 from tacit.ledger.grouping import GroupCommit
-from tacit.ledger.heads import head_of, require_head
 from tacit.ledger.impression_rows import BOOK, lane_of_impression
 from tacit.ledger.names import name
+from tacit.ledger.opened import OpenedLedger
 from tacit.ledger.reporting import Counted, Report, checked, commit_reports
-from tacit.ledger.stores import Target, create_store, open_store
-from tacit.ledger.stores.interface import AlreadyThere, Store
+from tacit.ledger.stores.interface import Store
 from tacit.ledger.totals import ImpressionStatement, ItemTotal, accounts_agree, statement_over, total_of, totals
 
-_MANY = 16  # reports in one transaction, from which on it pays to hope that none of them is a repetition
 
-
-class ImpressionLedger:
+class ImpressionLedger(OpenedLedger):
     """Impressions and what they add up to. One object may be shared by many threads, one store by many processes.
 
     A file or database may hold a privacy ledger as well: each has its own book in it.
     """
 
     def __init__(self, store: Store, *, clock: Clock = now) -> None:
-        self._store, self._clock, self._expect_repeats = store, clock, False
+        super().__init__(store, clock=clock)
         self._report: GroupCommit[Report, Counted | TacitError] = GroupCommit(self._commit)
-
-    @classmethod
-    def create(cls, target: Target, *, lanes: int | None = None, clock: Clock = now) -> "ImpressionLedger":
-        """A new ledger in a file that does not exist yet, or in an empty PostgreSQL database."""
-        return cls(create_store(target, lanes), clock=clock)
-
-    @classmethod
-    def open(cls, target: Target, *, head: Head | None = None, clock: Clock = now) -> "ImpressionLedger":
-        """The ledger at ``target``. It is never created here: a lost ledger is lost money, and must not look like a new one.
-
-        With a ``head`` that was noted earlier, a ledger that lacks entries it once had (an old backup) is refused.
-        """
-        store = open_store(target)
-        try:
-            if head is not None:
-                require_head(store, head)
-        except BaseException:
-            store.close()
-            raise
-        return cls(store, clock=clock)
-
-    @classmethod
-    def open_or_create(cls, target: Target, *, clock: Clock = now) -> "ImpressionLedger":
-        """For a server that starts for the first time. Elsewhere say which of the two you mean."""
-        try:
-            return cls.create(target, clock=clock)
-        except LedgerExists:
-            return cls.open(target, clock=clock)
 
     def report(self, id: str, item: str, micros: int) -> Counted:
         """Counts one impression and returns when it is on the disk; acknowledge only after that.
@@ -100,33 +69,16 @@ class ImpressionLedger:
         with self._store.read() as reader:
             return accounts_agree(reader)
 
-    def head(self) -> Head:
-        """How far the ledger has come. Keep it somewhere else and give it to ``open``."""
-        return head_of(self._store)
-
-    def close(self) -> None:
-        self._store.close()
-
-    def __enter__(self) -> "ImpressionLedger":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _commit(self, reports: list[Report]) -> list[Counted | TacitError]:
-        hopeful = self._store.hopeful and not self._expect_repeats and len(reports) >= _MANY
-        try:
-            outcomes = self._transact(reports, look_up=not hopeful)
-        except AlreadyThere:  # nothing was written
-            outcomes = self._transact(reports, look_up=True)
-        self._expect_repeats = any(
-            not outcome.fresh if isinstance(outcome, Counted) else isinstance(outcome, Conflict) for outcome in outcomes
-        )
-        return outcomes
+        return self._hoping(reports, self._transact, _is_repeat)
 
-    def _transact(self, reports: list[Report], *, look_up: bool) -> list[Counted | TacitError]:
+    def _transact(self, reports: list[Report], look_up: bool) -> list[Counted | TacitError]:
         lanes = self._store.lanes
         ids = [digest(report.id) for report in reports]
         # The lanes in one order for everybody, so that no two transactions wait for each other.
         with self._store.write(BOOK, sorted({lane_of_impression(id, lanes) for id in ids})) as writer:
             return commit_reports(writer, lanes, self._clock(), reports, ids, look_up=look_up)
+
+
+def _is_repeat(outcome: Counted | TacitError) -> bool:
+    return not outcome.fresh if isinstance(outcome, Counted) else isinstance(outcome, Conflict)

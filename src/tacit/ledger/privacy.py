@@ -9,67 +9,37 @@ The charge is on the disk before anything is drawn. A crash in between loses bud
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from tacit.errors import InvalidParameter, LedgerDamaged, LedgerExists, TacitError
+from tacit.errors import InvalidParameter, TacitError
 from tacit.guarantees import Guarantee, Neighbours
 from tacit.ledger.accounting import allowance, price
 from tacit.ledger.accounts import Accounts, unknown_subject
 from tacit.ledger.amounts import Cost
 from tacit.ledger.budgets import Accounting, Budget, Terms
-from tacit.ledger.chain import Head, lane_of
+from tacit.ledger.chain import lane_of
 from tacit.ledger.charging import commit_charges
 from tacit.ledger.clock import Clock, now
 from tacit.ledger.enrolling import commit_enrolments
 from tacit.ledger.entries import BOOK, SUBJECT
 from tacit.ledger.grouping import GroupCommit
-from tacit.ledger.heads import head_of, require_head
 from tacit.ledger.keeping import Kept, commit_releases
 from tacit.ledger.known import Known
 from tacit.ledger.names import name
-from tacit.ledger.receipts import Charge, Receipt
+from tacit.ledger.opened import OpenedLedger
+from tacit.ledger.receipts import Charge, Receipt, as_charge
 from tacit.ledger.statements import Statement, statement_of
-from tacit.ledger.stores import Target, create_store, open_store
-from tacit.ledger.stores.interface import AlreadyThere, Store
+from tacit.ledger.stores.interface import Store
 
 MOST_BYTES = 16 * 1024 * 1024  # of one stored release
-_MANY = 16  # charges in one transaction, from which on it pays to hope that none of them is a repetition
 
 
-class PrivacyLedger:
+class PrivacyLedger(OpenedLedger):
     """Subjects, their budgets and their charges. One object may be shared by many threads, one store by many processes."""
 
     def __init__(self, store: Store, *, clock: Clock = now) -> None:
-        self._store, self._clock, self._known = store, clock, Known()
-        self._accounts, self._expect_repeats = Accounts(), False
+        super().__init__(store, clock=clock)
+        self._known, self._accounts = Known(), Accounts()
         self._charge: GroupCommit[Charge, Receipt | TacitError] = GroupCommit(self._commit_charges)
         self._keep: GroupCommit[Kept, bytes | TacitError] = GroupCommit(self._commit_releases)
-
-    @classmethod
-    def create(cls, target: Target, *, lanes: int | None = None, clock: Clock = now) -> "PrivacyLedger":
-        """A new ledger in a file that does not exist yet, or in an empty PostgreSQL database."""
-        return cls(create_store(target, lanes), clock=clock)
-
-    @classmethod
-    def open(cls, target: Target, *, head: Head | None = None, clock: Clock = now) -> "PrivacyLedger":
-        """The ledger at ``target``. It is never created here: a lost ledger is a lost budget, and must not look like a new one.
-
-        With a ``head`` that was noted earlier, a ledger that lacks entries it once had (an old backup) is refused.
-        """
-        store = open_store(target)
-        try:
-            if head is not None:
-                require_head(store, head)
-        except BaseException:
-            store.close()
-            raise
-        return cls(store, clock=clock)
-
-    @classmethod
-    def open_or_create(cls, target: Target, *, clock: Clock = now) -> "PrivacyLedger":
-        """For a device that starts for the first time. Elsewhere say which of the two you mean."""
-        try:
-            return cls.create(target, clock=clock)
-        except LedgerExists:
-            return cls.open(target, clock=clock)
 
     def enrol(
         self,
@@ -114,8 +84,9 @@ class PrivacyLedger:
         """One transaction for many charges, in their order; each one stands alone: a receipt, or the error it would raise."""
         wished: list[Charge] = []
         wrong: list[tuple[int, TacitError]] = []
-        for place, (subject, release_id, guarantee) in enumerate(charges):
+        for place, charge in enumerate(charges):
             try:
+                subject, release_id, guarantee = as_charge(charge)
                 wished.append(Charge(name("a subject", subject), name("a release_id", release_id), guarantee))
             except InvalidParameter as problem:
                 wrong.append((place, problem))
@@ -130,6 +101,8 @@ class PrivacyLedger:
         Called again, also after a crash or by another process at the same time, it returns the same bytes for the same charge:
         a retry never sends fresh noise.
         """
+        if not callable(draw):
+            raise InvalidParameter("`draw` must be a function that draws the release and returns it as bytes.")
         stored = self.charge(subject, release_id, guarantee).stored
         return stored if stored is not None else self.keep(subject, release_id, draw())
 
@@ -163,34 +136,10 @@ class PrivacyLedger:
             for (subject,) in reader.stream("SELECT name FROM subjects ORDER BY number"):
                 yield subject
 
-    def head(self) -> Head:
-        """How far the ledger has come. Keep it somewhere else and give it to ``open``."""
-        return head_of(self._store)
-
-    def close(self) -> None:
-        self._store.close()
-
-    def __enter__(self) -> "PrivacyLedger":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _commit_charges(self, charges: list[Charge]) -> list[Receipt | TacitError]:
-        hopeful = self._store.hopeful and not self._expect_repeats and len(charges) >= _MANY
-        try:
-            outcomes = self._transact(charges, look_up=not hopeful)
-        except AlreadyThere:  # nothing was written
-            try:
-                outcomes = self._transact(charges, look_up=True)
-            except AlreadyThere as problem:
-                raise LedgerDamaged(
-                    "the ledger's index disagrees with its rows. Run `tacit ledger check`."
-                ) from problem
-        self._expect_repeats = any(isinstance(outcome, Receipt) and not outcome.fresh for outcome in outcomes)
-        return outcomes
+        return self._hoping(charges, self._transact, _is_repeat)
 
-    def _transact(self, charges: list[Charge], *, look_up: bool) -> list[Receipt | TacitError]:
+    def _transact(self, charges: list[Charge], look_up: bool) -> list[Receipt | TacitError]:
         lanes = self._store.lanes
         try:
             with self._store.write(BOOK, self._lanes_of(charge.subject for charge in charges)) as writer:
@@ -212,3 +161,7 @@ class PrivacyLedger:
         """In one order for everybody, so that no two transactions wait for each other."""
         lanes = self._store.lanes
         return sorted({lane_of(subject, lanes) for subject in set(subjects)}) if lanes > 1 else [0]
+
+
+def _is_repeat(outcome: Receipt | TacitError) -> bool:
+    return isinstance(outcome, Receipt) and not outcome.fresh

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee
 from tacit.ledger.amounts import Cost
 
@@ -23,3 +24,10 @@ class Receipt(NamedTuple):
     cost: Cost
     fresh: bool
     stored: bytes | None = None
+
+
+def as_charge(charge: Charge | tuple[str, str, Guarantee]) -> Charge | tuple[str, str, Guarantee]:
+    """``charge``, if it has the three parts of one."""
+    if not isinstance(charge, tuple) or len(charge) != 3:
+        raise InvalidParameter("a charge is (subject, release_id, guarantee).")
+    return charge

@@ -67,8 +67,10 @@ class _Account:
 
 def checked(report: Report | tuple[str, str, int]) -> Report | InvalidParameter:
     """The report, if it could stand in the ledger; else the reason why not, which repeats no id."""
-    id, item, micros = report
     try:
+        if not isinstance(report, tuple) or len(report) != 3:
+            raise InvalidParameter("a report is (id, item, micros).")
+        id, item, micros = report
         name("the id of an impression", id)
         name("an item", item)
         return Report(id, item, micros if type(micros) is int and 0 <= micros <= MOST_MICROS else _whole(micros))

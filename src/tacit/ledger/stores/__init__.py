@@ -2,6 +2,7 @@
 
 import os
 
+from tacit.errors import InvalidParameter
 from tacit.ledger.stores.interface import Store
 
 _POSTGRESQL = ("postgresql://", "postgres://")
@@ -31,4 +32,12 @@ def create_store(target: Target, lanes: int | None = None) -> Store:
 
 
 def is_postgresql(target: Target) -> bool:
-    return isinstance(target, str) and target.startswith(_POSTGRESQL)
+    """Whether ``target`` is an address; refuses what is neither that nor a file."""
+    if not isinstance(target, (str, os.PathLike)) or not os.fspath(target):
+        raise InvalidParameter("a ledger is named by a file or by an address postgresql://...")
+    text = str(target)
+    if text == ":memory:" or ("://" in text and not text.lower().startswith(_POSTGRESQL)):
+        raise InvalidParameter(
+            "a ledger is on a disk: name a file, or an address postgresql://... (no other kind is known)."
+        )
+    return text.lower().startswith(_POSTGRESQL)
