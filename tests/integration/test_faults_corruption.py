@@ -1,7 +1,7 @@
 """Bytes that rot in the file of a SQLite ledger.
 
 What is promised. A charge rests on the end of its lane, on the subject's row and terms and, where a budget has a period, on the
-entry before its window. The first three carry seals or digests, so a charge after any damage to them is refused with a ledger
+entry before its window. Each carries a seal, a digest or a link, so a charge after any damage to them is refused with a ledger
 error, or is decided as on the undamaged history: what was acknowledged before and after stays within the budget. A stored
 release comes back byte for byte, or not at all.
 

@@ -37,12 +37,6 @@ def link(before: bytes, *fields: str | int) -> bytes:
     return hashlib.sha256(before + "\n".join(map(str, fields)).encode()).digest()
 
 
-def seal(*fields: str | int | bytes) -> bytes:
-    """A checksum beside a row that is updated in place: a damaged row is noticed before it is used."""
-    text = "\n".join(field.hex() if isinstance(field, bytes) else str(field) for field in fields)
-    return hashlib.sha256(text.encode()).digest()[:8]
-
-
 def digest(text: str) -> bytes:
     """The key of a text in the table of texts."""
     return hashlib.sha256(text.encode()).digest()[:16]

@@ -22,7 +22,8 @@ from tacit.ledger.totals import ItemTotal, totals
 class PastCharge:
     """One charge of a subject, as it was made."""
 
-    entry: int
+    lane: int
+    position: int  # in its lane, as findings tell it
     at: int
     release_id: str
     cost: Cost
@@ -37,7 +38,9 @@ class Overview:
     created: str
     lanes: int
     head: Head
-    latest: int  # the time of the latest entry, 0 where there is none
+    latest: int  # the time of the latest entry of both books, 0 where there is none
+    latest_charge: int  # of the privacy book alone
+    latest_impression: int  # of the impression book alone: the day is what counts, impressions keep no more
     subjects: int
     items: int
     micros: int
@@ -67,10 +70,12 @@ class Overview:
             "micros": str(self.micros),
             "latest": as_text(self.latest) if self.latest else None,
             "head": self.head.to_json(),
-            "statements": [statement.to_json() for statement in self.statements],
+            "statements": [_with_renewals(statement) for statement in self.statements],
             "charges": [
                 {
-                    "entry": charge.entry,
+                    "number": charge.position * self.lanes + charge.lane,
+                    "lane": charge.lane,
+                    "position": charge.position,
                     "at": as_text(charge.at),
                     "release_id": charge.release_id,
                     "cost": cost_to_json(charge.cost, self.statements[0].terms),
@@ -80,6 +85,15 @@ class Overview:
             ],
             "totals": [total.to_json() for total in self.totals],
         }
+
+
+def _with_renewals(statement: Statement) -> dict[str, Any]:
+    """A statement, and for each window when the calendar opens the next one."""
+    told = statement.to_json()
+    for window, shown in zip(statement.windows, told["windows"], strict=True):
+        renews = window.budget.renews(statement.at)
+        shown["renews"] = None if renews is None else as_text(renews)
+    return told
 
 
 def overview(store: Store, *, subject: str | None = None, limit: int = 20, clock: Callable[[], int] = now) -> Overview:
@@ -96,18 +110,20 @@ def overview(store: Store, *, subject: str | None = None, limit: int = 20, clock
 def _seen(reader: Reader, store: Store, subject: str | None, limit: int, moment: int) -> Overview:
     known = Known()
     ((created,),) = reader.stream("SELECT value FROM facts WHERE name = 'created'")
-    ((latest,),) = reader.stream("SELECT max(at) FROM lanes")
+    latest = {book: int(at) for book, at in reader.stream("SELECT book, max(at) FROM lanes GROUP BY book")}
     ((subjects,),) = reader.stream("SELECT count(*) FROM subjects")
     names = [subject] if subject is not None else [name for (name,) in list(reader.stream(_LATEST, (limit,)))]
     statements = tuple(statement_of(reader, known, store.lanes, name, moment) for name in names)
-    charges = () if subject is None else _charges(reader, subject, limit)
+    charges = () if subject is None else _charges(reader, store.lanes, subject, limit)
     items, micros, most = _items(reader, limit if subject is None else 0)
     return Overview(
         ledger=store.ledger,
         created=str(created),
         lanes=store.lanes,
         head=read_head(reader, store.ledger),
-        latest=int(latest or 0),
+        latest=max(latest.values()),
+        latest_charge=latest["privacy"],
+        latest_impression=latest["impressions"],
         subjects=int(subjects),
         items=items,
         micros=micros,
@@ -125,13 +141,14 @@ _CHARGES = (
 )
 
 
-def _charges(reader: Reader, subject: str, limit: int) -> tuple[PastCharge, ...]:
+def _charges(reader: Reader, lanes: int, subject: str, limit: int) -> tuple[PastCharge, ...]:
     known: dict[bytes, Guarantee] = {}
     charges = []
     for number, at, release_id, amount, delta, unprotected, key in list(reader.stream(_CHARGES, (subject, limit))):
         if key not in known:
             known[key] = read_guarantee(reader, key)
-        charges.append(PastCharge(number, at, release_id, Cost(amount, delta, unprotected), known[key]))
+        position, lane = divmod(number, lanes)
+        charges.append(PastCharge(lane, position, at, release_id, Cost(amount, delta, unprotected), known[key]))
     return tuple(charges)
 
 

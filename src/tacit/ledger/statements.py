@@ -37,6 +37,16 @@ class Statement:
     windows: tuple[Window, ...]
     promised: Guarantee
 
+    def __str__(self) -> str:
+        measure, digits = MEASURES[self.terms.accounting]
+        lines = [f"{self.subject}: {self.charges:,} charged, {shown(self.spent.amount, digits):f} {measure} in all"]
+        lines += [
+            f"  {window.budget}: {shown(window.spent.amount, digits):f} {measure} spent, "
+            f"{shown(window.left.amount, digits):f} left"
+            for window in self.windows
+        ]
+        return "\n".join([*lines, f"  promised: {self.promised}"])
+
     def to_json(self) -> dict[str, Any]:
         """Amounts as exact decimals in text: a float would round them."""
         return {

@@ -470,3 +470,14 @@ def test_refusals_do_not_pile_up_in_memory(ledger: PrivacyLedger) -> None:
     while trace is not None:
         depth, trace = depth + 1, trace.tb_next
     assert depth < 10
+
+
+def test_statement_reads_well(ledger: PrivacyLedger) -> None:
+    ledger.enrol("s", [Budget(0.3), Budget(0.2, per="day")], protects=ONE_USER)
+    ledger.charge("s", "r", TENTH)
+    assert str(ledger.statement("s")).splitlines() == [
+        "s: 1 charged, 0.1 epsilon in all",
+        "  epsilon 0.3 in all: 0.1 epsilon spent, 0.2 left",
+        "  epsilon 0.2 in each day: 0.1 epsilon spent, 0.1 left",
+        "  promised: epsilon = 0.1; protects one user's rows, added or removed",
+    ]
