@@ -15,7 +15,7 @@ import pytest
 from tacit.errors import LedgerUnavailable
 from tacit.guarantees import ONE_USER
 from tacit.ledger import Budget, PrivacyLedger
-from tacit.ledger.stores import sqlite
+from tacit.ledger.stores import sqlite_files
 from tacit.ledger.verification.check import check
 from tests.integration import writers
 
@@ -189,7 +189,7 @@ def test_folder_that_was_lost_refuses_charges(tmp_path: Path) -> None:
 def test_ledger_that_somebody_else_holds_is_unavailable_and_not_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_PATIENCE", 0.05)
+    monkeypatch.setattr(sqlite_files, "_PATIENCE", 0.05)
     target = str(tmp_path / "ledger.db")
     with prepared(target) as ledger:
         other = sqlite3.connect(target, isolation_level=None)

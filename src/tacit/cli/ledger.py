@@ -168,7 +168,7 @@ def backup(
     ] = None,
 ) -> None:
     """Copy the ledger in a file as it is at one moment, also while it is in use. A plain copy would lack its latest entries."""
-    from tacit.ledger.overview import overview
+    from tacit.ledger.heads import head_of
     from tacit.ledger.stores import is_postgresql
     from tacit.ledger.stores.sqlite_files import back_up
 
@@ -183,10 +183,11 @@ def backup(
     with console(stderr=True).status("Copying the ledger"):
         back_up(target, copy)
         with _opened(copy) as store:
-            seen = overview(store, limit=1)
-    typer.echo(_wrote(seen.entries, seen.impressions, copy), err=head_file == STANDARD_OUTPUT)
+            head = head_of(store)
+    entries, impressions = (sum(at for at, _ in head.books[book]) for book in ("privacy", "impressions"))
+    typer.echo(_wrote(entries, impressions, copy), err=head_file == STANDARD_OUTPUT)
     if head_file is not None:
-        write_json(head_file, seen.head.to_json())
+        write_json(head_file, head.to_json())
     else:
         typer.echo(
             f"Note how far it reaches: `tacit ledger show {copy} --head head.json`. Keep the head on another machine, so that "

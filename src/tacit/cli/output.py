@@ -38,7 +38,7 @@ def check_json_target(target: str | None, option: str = "--json", *, ledger: str
     if (there and not (path.is_file() and os.access(path, os.R_OK))) or not _can_be_written(path.parent):
         raise typer.BadParameter("it must name a file in a folder that exists and can be written.", param_hint=option)
     if any(_is_ledger(file, ledger) for named in (path, path.resolve()) for file in _with_main_file(named)):
-        raise typer.BadParameter(f"{option} names a ledger; name another file.", param_hint=option)
+        raise typer.BadParameter(f"{option} names a ledger; name another file.")
 
 
 def check_different(targets: Mapping[str, str | os.PathLike[str] | None]) -> None:
@@ -46,7 +46,7 @@ def check_different(targets: Mapping[str, str | os.PathLike[str] | None]) -> Non
     given = [(option, target) for option, target in targets.items() if target is not None]
     for (first, one), (second, other) in combinations(given, 2):
         if one == other == STANDARD_OUTPUT or (STANDARD_OUTPUT not in (one, other) and same_file(one, other)):
-            raise typer.BadParameter(f"{first} and {second} name the same place; name two.", param_hint=second)
+            raise typer.BadParameter(f"{first} and {second} name the same place; name two.")
 
 
 def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
