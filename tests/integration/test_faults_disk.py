@@ -176,14 +176,29 @@ def test_every_commit_waits_for_the_disk(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_folder_that_was_lost_refuses_charges(tmp_path: Path) -> None:
-    """The file is gone from under an open ledger: what is charged to it now would be gone too."""
+@pytest.mark.parametrize("loss", ["folder moved", "file removed", "file replaced", "second name"])
+def test_file_that_is_not_where_it_was_takes_no_charge(tmp_path: Path, loss: str) -> None:
+    """What is charged to it now would be gone, or would be charged beside another ledger in its place."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    with prepared(str(folder / "ledger.db")) as ledger:
-        folder.rename(tmp_path / "elsewhere")
-        with pytest.raises(LedgerUnavailable):
-            ledger.statement("limited")
+    path = folder / "ledger.db"
+    with prepared(str(path)) as ledger:
+        ledger.charge("limited", "before", writers.COST)
+        match loss:
+            case "folder moved":
+                folder.rename(tmp_path / "elsewhere")
+            case "file removed":
+                path.unlink()
+            case "file replaced":
+                path.rename(folder / "old.db")
+                prepared(str(path)).close()
+            case "second name":
+                (folder / "other.db").hardlink_to(path)
+        for _ in range(2):
+            with pytest.raises(LedgerUnavailable):
+                ledger.charge("limited", "after", writers.COST)
+            with pytest.raises(LedgerUnavailable):
+                ledger.statement("limited")
 
 
 def test_ledger_that_somebody_else_holds_is_unavailable_and_not_damaged(

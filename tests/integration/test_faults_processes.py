@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tacit.errors import LedgerBehind, LedgerDamaged
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger
 from tacit.ledger.verification.check import check
@@ -64,8 +65,9 @@ def test_thread_that_is_interrupted_while_it_waits_holds_up_nobody(raced: str) -
     assert check(raced).sound
 
 
-def test_backup_that_is_restored_under_a_running_process_gets_whole_entries(tmp_path: Path) -> None:
-    """As after a failover to a copy that lags: what the process remembers must not be taken for what the store holds."""
+@pytest.mark.parametrize("then", ["shorter", "as long, but another"])
+def test_backup_that_is_restored_under_a_running_process_takes_no_charge(tmp_path: Path, then: str) -> None:
+    """As after a failover to a copy that lags: the process knows better, and says so; a new one has to be started."""
     target = tmp_path / "ledger.db"
     with PrivacyLedger.create(target) as ledger:
         ledger.enrol("raced", Budget(1.0), protects=ONE_USER)
@@ -76,9 +78,15 @@ def test_backup_that_is_restored_under_a_running_process_gets_whole_entries(tmp_
             old.backup(live)
         live.close()
         old.close()
-        ledger.charge("raced", "three", pure(0.2, ONE_USER))
-        assert ledger.statement("raced").charges == 2
-        assert ledger.statement("raced").spent.amount == 300_000_000
+        if then != "shorter":
+            with PrivacyLedger.open(target) as other:
+                other.charge("raced", "another", pure(0.2, ONE_USER))
+        for _ in range(2):
+            with pytest.raises(LedgerBehind if then == "shorter" else LedgerDamaged):
+                ledger.charge("raced", "three", pure(0.2, ONE_USER))
+    assert check(target).sound
+    with PrivacyLedger.open(target) as ledger:
+        assert ledger.charge("raced", "three", pure(0.2, ONE_USER)).fresh
     assert check(target).sound
 
 

@@ -3,13 +3,14 @@
 Every sum is over integers; charges are rounded up, budgets down (docs/proofs/ledger).
 """
 
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 
 from tacit.errors import GuaranteeRefused, InvalidGuarantee, InvalidParameter, MixedUnits
 from tacit.guarantees import Guarantee, metric, pure, rho_for, rho_of, tight, times_within
-from tacit.guarantees.composition import add_up
-from tacit.guarantees.rounding import exactly
+from tacit.guarantees.composition import PROOF, add_up
+from tacit.guarantees.rounding import exactly, shown_up
 from tacit.ledger.amounts import DELTA_DIGITS, MOST, Cost, units_down, units_up
 from tacit.ledger.budgets import Accounting, Budget, Terms
 
@@ -33,6 +34,11 @@ def price(guarantee: Guarantee, terms: Terms) -> Cost:
         )
     if guarantee.promises_nothing:
         return _unprotected(guarantee, terms)
+    if guarantee.rounding > terms.rounding:
+        raise GuaranteeRefused(
+            f"rounding adds up to {shown_up(guarantee.rounding, 3)} to distances, and the subject's terms allow "
+            f"{exactly(terms.rounding)}. Use a finer grid, or enrol a subject whose terms say `rounding`."
+        )
     match terms.accounting:
         case Accounting.BASIC:
             return Cost(
@@ -40,9 +46,14 @@ def price(guarantee: Guarantee, terms: Terms) -> Cost:
             )
         case Accounting.ZCDP:
             try:
-                return Cost(units_up(rho_of(guarantee), MEASURES[Accounting.ZCDP][1]))
+                rho = rho_of(guarantee)
             except InvalidGuarantee as problem:
                 raise GuaranteeRefused(f"this subject's charges add up by zCDP, and {_reason(problem)}") from None
+            if math.isinf(rho):
+                raise GuaranteeRefused(
+                    "the rho of this guarantee is beyond all numbers: it protects nothing worth charging."
+                )
+            return Cost(units_up(rho, MEASURES[Accounting.ZCDP][1]))
         case Accounting.PLD:
             return _one_of_each(guarantee, terms)
 
@@ -90,11 +101,12 @@ def promised(counted: Mapping[Guarantee, int], terms: Terms) -> Guarantee:
 
 
 def _unprotected(guarantee: Guarantee, terms: Terms) -> Cost:
-    if terms.unprotected & (guarantee.assumes | {guarantee.proof}):
+    """One charge without a promise, if the terms name every reason for that, or the mechanism's own proof page."""
+    if guarantee.assumes <= terms.unprotected or (guarantee.proof != PROOF and guarantee.proof in terms.unprotected):
         return Cost(0, 0, 1)
     raise GuaranteeRefused(
         f"this release promises nothing ({', '.join(sorted(guarantee.assumes))}), and the subject's terms do not name it in "
-        "`unprotected`. Use a mode that promises something, or enrol a subject whose terms name the reason or the proof page."
+        "`unprotected`. Use a mode that promises something, or enrol a subject whose terms name every reason, or the proof page."
     )
 
 

@@ -4,9 +4,9 @@ Whatever changes a subject lengthens her lane. So if the end of a lane is where 
 process remembers of that lane is still what the store holds, and need not be read again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from tacit.errors import LedgerDamaged, TacitError, UnknownSubject
+from tacit.errors import LedgerBehind, LedgerDamaged, TacitError, UnknownSubject
 from tacit.ledger.amounts import MOST, Cost
 from tacit.ledger.budgets import BEFORE_ALL, Period
 from tacit.ledger.chain import Tip, lane_of
@@ -105,6 +105,7 @@ class Accounts:
     def __init__(self) -> None:
         self._rows: dict[str, Account] = {}
         self._tips: dict[int, Tip] = {}  # where this object left the lanes
+        self._reached: dict[int, Tip] = {}  # how far it has seen them come; never forgotten
         self._at_work: list[Account] = []
         self._ends: dict[int, Lane] = {}
 
@@ -116,6 +117,7 @@ class Accounts:
         unread = [name for name in names if name not in self._rows]
         asked = writer.ask(SUBJECT, [(name,) for name in unread]) if unread else None
         ends = self._ends = {lane: Lane(lane, tip, moment) for lane, tip in writer.tips.items()}
+        self._refuse_to_go_back(writer.tips)
         stale = {lane for lane, tip in writer.tips.items() if self._tips.get(lane) != tip}
         accounts: dict[str, Account | TacitError] = self._read(writer, known, unread, asked)
         if stale:  # somebody else has written, or has put an older ledger in this one's place
@@ -144,7 +146,22 @@ class Accounts:
         for account in self._at_work:
             self._rows[account.name] = account
         for lane, end in self._ends.items():
-            self._tips[lane] = end.tip
+            self._tips[lane] = self._reached[lane] = end.tip
+
+    def _refuse_to_go_back(self, tips: Mapping[int, Tip]) -> None:
+        """A ledger that was put back to an earlier state, or rewritten, while this process had it open."""
+        for lane, tip in tips.items():
+            reached = self._reached.get(lane, tip)
+            if tip.position < reached.position:
+                raise LedgerBehind(
+                    f"lane {lane} ends at entry {tip.position:,}, but had {reached.position:,} a while ago: an old backup was put "
+                    "in its place? Nothing was charged. Restore the latest one, then start this program anew."
+                )
+            if tip.position == reached.position and tip.link != reached.link:
+                raise LedgerDamaged(
+                    f"the last entry of lane {lane} is another one than a while ago; nothing was charged."
+                )
+            self._reached[lane] = tip
 
     def forget(self) -> None:
         """The transaction failed: what is remembered may not be what the store holds."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tacit.checks import keep, member, positive, probability
+from tacit.checks import finite, keep, member, positive, probability
 from tacit.errors import InvalidGuarantee, InvalidParameter
 from tacit.guarantees import Guarantee, Neighbours
 from tacit.ledger.clock import DAY, start_of_month, start_of_next_month
@@ -81,7 +81,9 @@ class Terms:
     """What was agreed with a subject when she was enrolled. Terms never change: a promise is kept, not edited.
 
     ``protects`` is the unit of every charge. ``each`` is the one guarantee that PLD accounting needs. ``unprotected`` names
-    what may be charged although it promises nothing: reasons from a guarantee's ``assumes``, or its proof page.
+    what may be charged although it promises nothing: all reasons in a guarantee's ``assumes``, or its proof page.
+    ``rounding`` is the most that the grid of a metric guarantee may add to a distance: the budget then stands for
+    epsilon * (distance + rounding).
     """
 
     budgets: tuple[Budget, ...]
@@ -89,10 +91,15 @@ class Terms:
     accounting: Accounting = Accounting.BASIC
     each: Guarantee | None = None
     unprotected: frozenset[str] = frozenset()
+    rounding: float = 0.0
 
     def __post_init__(self) -> None:
-        checked = _checked(self.budgets, self.protects, self.accounting, self.each, self.unprotected)
-        keep(self, **checked)
+        keep(self, **_checked(self.budgets, self.protects, self.accounting, self.each, self.unprotected))
+        is_metric = self.protects.distance is not None and self.protects.radius is None
+        rounding = finite("the rounding of terms", self.rounding)
+        if rounding < 0.0 or (rounding > 0.0 and not is_metric):
+            raise InvalidParameter("rounding is a distance of at least 0, and belongs to features at any distance.")
+        keep(self, rounding=rounding)
         if len({(budget.per, budget.sliding) for budget in self.budgets}) < len(self.budgets):
             raise InvalidParameter("one budget for each kind of period: two for the same one contradict each other.")
         if (self.accounting is Accounting.PLD) != (self.each is not None):
@@ -110,9 +117,10 @@ class Terms:
         accounting: Accounting | str = Accounting.BASIC,
         each: Guarantee | None = None,
         unprotected: Collection[str] = (),
+        rounding: float = 0.0,
     ) -> "Terms":
         """Terms from what a person writes: one budget or several, the accounting by its name, names in any collection."""
-        return cls(budgets, protects, accounting, each, unprotected)  # type: ignore[arg-type]  # checked and made right there
+        return cls(budgets, protects, accounting, each, unprotected, rounding)  # type: ignore[arg-type]  # checked and made right there
 
     @property
     def windowed(self) -> bool:
@@ -126,6 +134,7 @@ class Terms:
             "accounting": self.accounting.value,
             "each": None if self.each is None else self.each.to_json(),
             "unprotected": sorted(self.unprotected),
+            "rounding": self.rounding,
         }
 
     @classmethod
@@ -138,9 +147,12 @@ class Terms:
                 accounting=Accounting(value["accounting"]),
                 each=None if value["each"] is None else Guarantee.from_json(value["each"]),
                 unprotected=frozenset(value["unprotected"]),
+                rounding=value["rounding"],
             )
         except (KeyError, TypeError, ValueError, InvalidGuarantee) as problem:
-            raise InvalidParameter("terms need budgets, protects, accounting, each and unprotected.") from problem
+            raise InvalidParameter(
+                "terms need budgets, protects, accounting, each, unprotected and rounding."
+            ) from problem
 
 
 def _checked(

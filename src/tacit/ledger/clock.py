@@ -8,6 +8,7 @@ Clock = Callable[[], int]  # microseconds since 1970
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
+END_OF_TIME = 2_900_000 * DAY  # in the year 9909: what comes later is in no calendar
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -8,7 +8,8 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 from tacit.errors import LedgerUnavailable
 
@@ -33,18 +34,17 @@ class GroupCommit(Generic[T, R]):
 
     def __init__(self, commit: Callable[[list[T]], list[R]]) -> None:
         self._commit = commit
-        self._start()
+        self.start()
+        _groups.add(self)
 
-    def _start(self) -> None:
-        self._owner = os.getpid()
+    def start(self) -> None:
+        """Anew in a forked child: whoever led or waited is in the other process."""
         self._lock = threading.Lock()
         self._waiting: deque[_Call[T, R]] = deque()
         self._leader: _Call[T, R] | None = None
 
     def __call__(self, items: list[T]) -> list[R]:
         """The outcome of each item, once they are durable. Whatever ``commit`` raises is raised in every call it held."""
-        if self._owner != os.getpid():  # after a fork: whoever led or waited is in the other process
-            self._start()
         call: _Call[T, R] = _Call(items)
         try:
             with self._lock:
@@ -96,3 +96,14 @@ class GroupCommit(Generic[T, R]):
                     call.problem = LedgerUnavailable("the commit was interrupted; nothing may be released. Try again.")
                 if call.event is not None:
                     call.event.set()
+
+
+_groups: "WeakSet[GroupCommit[Any, Any]]" = WeakSet()
+
+
+def _in_child() -> None:
+    for group in list(_groups):
+        group.start()
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -23,10 +23,15 @@ def read_head(reader: Reader, ledger: str) -> Head:
     return Head(ledger, {book: tuple(tips) for book, tips in books.items()})
 
 
+def check_head(head: Head) -> None:
+    """Refuses what is no head, or only a part of one: it would seem to protect and does not."""
+    if not isinstance(head, Head) or set(head.books) != set(BOOKS):
+        raise InvalidParameter("a head tells of both books: ledger.head(), or Head.from_json(...) of what was noted.")
+
+
 def require_head(store: Store, head: Head) -> None:
     """Refuses a ledger that does not contain ``head``: it lacks entries that it once had, or other ones took their place."""
-    if not isinstance(head, Head):
-        raise InvalidParameter("a head is a Head: ledger.head(), or Head.from_json(...) of what was noted.")
+    check_head(head)
     if head.ledger != store.ledger:
         raise LedgerDamaged(
             "this is another ledger than the one whose head was noted. Look for the right file or database."

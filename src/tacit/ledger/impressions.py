@@ -77,7 +77,7 @@ class ImpressionLedger(OpenedLedger):
         ids = [digest(report.id) for report in reports]
         # The lanes in one order for everybody, so that no two transactions wait for each other.
         with self._store.write(BOOK, sorted({lane_of_impression(id, lanes) for id in ids})) as writer:
-            return commit_reports(writer, lanes, self._clock(), reports, ids, look_up=look_up)
+            return commit_reports(writer, lanes, self._moment(), reports, ids, look_up=look_up)
 
 
 def _is_repeat(outcome: Counted | TacitError) -> bool:

@@ -3,7 +3,7 @@
 import json
 from typing import NamedTuple
 
-from tacit.errors import InvalidParameter, LedgerDamaged
+from tacit.errors import GuaranteeRefused, InvalidParameter, LedgerDamaged
 from tacit.guarantees import Guarantee
 from tacit.ledger.accounting import allowance, price
 from tacit.ledger.amounts import NOTHING_SPENT, Cost
@@ -13,6 +13,7 @@ from tacit.ledger.entries import TEXT, canonical
 from tacit.ledger.stores.interface import Reader, Writer
 
 _MOST = 10_000  # entries kept in memory
+_MOST_CHARACTERS = 65_536  # of a guarantee's text
 
 
 class Agreed(NamedTuple):
@@ -41,7 +42,7 @@ class Priced(NamedTuple):
 
 
 class Known:
-    """A cache of immutable facts. Each may be forgotten at any time."""
+    """A cache of facts that do not change, and of the texts that this process knows to be in the store."""
 
     def __init__(self) -> None:
         self._written: set[bytes] = set()  # digests of texts that a finished transaction has written
@@ -58,8 +59,12 @@ class Known:
     def committed(self) -> None:
         """The transaction is on the disk, and with it the texts it wrote."""
         if self._being_written:
-            self._written |= self._being_written
+            self._written = (self._written if len(self._written) < _MOST else set()) | self._being_written
             self._being_written = set()
+
+    def begin(self) -> None:
+        """A transaction starts; what an earlier one was about to write when it failed was not written."""
+        self._being_written = set()
 
     def forget_written(self) -> None:
         """What this process wrote may be gone."""
@@ -83,6 +88,8 @@ class Known:
         if not isinstance(guarantee, Guarantee):
             raise InvalidParameter("a charge is made for a Guarantee: pass the mechanism's or the release's.")
         text = canonical(guarantee.to_json())
+        if len(text) > _MOST_CHARACTERS:
+            raise GuaranteeRefused("the guarantee's assumptions are too long to be kept. State them more shortly.")
         priced = Priced(price(guarantee, terms), digest(text), text)
         _remember(self._priced, (id(guarantee), key), (guarantee, priced))  # kept, so that its identity stays its own
         return priced

@@ -1,11 +1,13 @@
 """What both ledgers have: a place, a clock, a beginning and an end."""
 
+import os
 from collections.abc import Callable
 from typing import Self, TypeVar
+from weakref import WeakSet
 
-from tacit.errors import LedgerDamaged, LedgerExists
+from tacit.errors import LedgerDamaged, LedgerExists, LedgerUnavailable
 from tacit.ledger.chain import Head
-from tacit.ledger.clock import Clock, now
+from tacit.ledger.clock import END_OF_TIME, Clock, now
 from tacit.ledger.heads import head_of, require_head
 from tacit.ledger.stores import Target, create_store, open_store
 from tacit.ledger.stores.interface import AlreadyThere, Store
@@ -21,6 +23,7 @@ class OpenedLedger:
 
     def __init__(self, store: Store, *, clock: Clock = now) -> None:
         self._store, self._clock, self._expect_repeats = store, clock, False
+        _opened.add(self)
 
     @classmethod
     def create(cls, target: Target, *, lanes: int | None = None, clock: Clock = now) -> Self:
@@ -68,6 +71,18 @@ class OpenedLedger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _moment(self) -> int:
+        """The clock's time, if a calendar knows it."""
+        moment = self._clock()
+        if not 0 <= moment <= END_OF_TIME:
+            raise LedgerUnavailable(
+                "the clock's time is in no calendar; nothing was charged. Mend the clock, then try again."
+            )
+        return moment
+
+    def _start_anew(self) -> None:
+        """In a forked child."""
+
     def _hoping(
         self, items: list[T], transact: Callable[[list[T], bool], list[R]], is_repeat: Callable[[R], bool]
     ) -> list[R]:
@@ -85,3 +100,14 @@ class OpenedLedger:
             raise LedgerDamaged("the ledger's index disagrees with its rows. Run `tacit ledger check`.") from problem
         self._expect_repeats = any(map(is_repeat, outcomes))
         return outcomes
+
+
+_opened: "WeakSet[OpenedLedger]" = WeakSet()
+
+
+def _in_child() -> None:
+    for ledger in list(_opened):
+        ledger._start_anew()
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -50,9 +50,10 @@ class PrivacyLedger(OpenedLedger):
         accounting: Accounting | str = Accounting.BASIC,
         each: Guarantee | None = None,
         unprotected: Collection[str] = (),
+        rounding: float = 0.0,
     ) -> Terms:
         """Agrees terms with a subject, for good. Doing so again with the same terms changes nothing."""
-        terms = Terms.of(budgets, protects, accounting, each, unprotected)
+        terms = Terms.of(budgets, protects, accounting, each, unprotected, rounding)
         self.enrol_many([subject], terms)
         return terms
 
@@ -64,7 +65,7 @@ class PrivacyLedger(OpenedLedger):
         for budget in terms.budgets:
             allowance(budget, terms)  # refuses a budget that nothing could be charged to
         with self._store.write(BOOK, self._lanes_of(names)) as writer:
-            commit_enrolments(writer, self._store.lanes, self._clock(), names, terms)
+            commit_enrolments(writer, self._store.lanes, self._moment(), names, terms)
 
     def price(self, subject: str, guarantee: Guarantee) -> Cost:
         """What ``charge`` would take, in whole units; raises as it would where the guarantee cannot be charged."""
@@ -112,7 +113,7 @@ class PrivacyLedger(OpenedLedger):
             raise InvalidParameter(f"a stored release is bytes, not {type(content).__name__}.")
         if len(content) > MOST_BYTES:
             raise InvalidParameter(f"a stored release has at most {MOST_BYTES:,} bytes, not {len(content):,}.")
-        (outcome,) = self._keep([Kept(name("a subject", subject), name("a release_id", release_id), content)])
+        (outcome,) = self._keep([Kept(name("a subject", subject), name("a release_id", release_id), bytes(content))])
         if isinstance(outcome, TacitError):
             raise outcome
         return outcome
@@ -128,7 +129,7 @@ class PrivacyLedger(OpenedLedger):
     def statement(self, subject: str) -> Statement:
         """What was promised to a subject so far, spent and left: recomputable by anybody from the exported charges."""
         with self._store.read() as reader:
-            return statement_of(reader, self._known, self._store.lanes, name("a subject", subject), self._clock())
+            return statement_of(reader, self._known, self._store.lanes, name("a subject", subject), self._moment())
 
     def subjects(self) -> Iterator[str]:
         """All subjects, in the order they were enrolled."""
@@ -136,15 +137,20 @@ class PrivacyLedger(OpenedLedger):
             for (subject,) in reader.stream("SELECT name FROM subjects ORDER BY number"):
                 yield subject
 
+    def _start_anew(self) -> None:
+        """After a fork: what is remembered may be of a transaction that another thread of the parent was working on."""
+        self._known, self._accounts = Known(), Accounts()
+
     def _commit_charges(self, charges: list[Charge]) -> list[Receipt | TacitError]:
         return self._hoping(charges, self._transact, _is_repeat)
 
     def _transact(self, charges: list[Charge], look_up: bool) -> list[Receipt | TacitError]:
         lanes = self._store.lanes
+        self._known.begin()
         try:
             with self._store.write(BOOK, self._lanes_of(charge.subject for charge in charges)) as writer:
                 outcomes = commit_charges(
-                    writer, self._known, self._accounts, lanes, self._clock(), charges, look_up=look_up
+                    writer, self._known, self._accounts, lanes, self._moment(), charges, look_up=look_up
                 )
         except BaseException:
             self._accounts.forget()

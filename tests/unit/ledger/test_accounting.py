@@ -159,7 +159,13 @@ def test_units_are_never_mixed(terms: Terms, guarantee: Guarantee) -> None:
 def test_metric_guarantee_is_charged_to_a_metric_budget_of_the_same_distance() -> None:
     terms = Terms(Budget(1.0), Neighbours.features("L1"))
     assert price(metric(0.25), terms) == Cost(250_000_000)
-    assert price(metric(0.25, rounding=0.5), terms) == Cost(250_000_000)
+    with pytest.raises(GuaranteeRefused, match="rounding"):  # its loss at distance d is 0.25 * (d + 0.5)
+        price(metric(0.25, rounding=0.5), terms)
+    rounded = Terms(Budget(1.0), Neighbours.features("L1"), rounding=0.5)
+    assert price(metric(0.25, rounding=0.5), rounded) == Cost(250_000_000)
+    assert Terms.from_json(rounded.to_json()) == rounded
+    with pytest.raises(InvalidParameter):
+        Terms(Budget(1.0), ONE_USER, rounding=0.5)
     for other in (metric(0.25, distance="L2"), pure(0.25, Neighbours.features("L1", 1.0)), pure(0.25, ONE_USER)):
         with pytest.raises(MixedUnits):
             price(other, terms)

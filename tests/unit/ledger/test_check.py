@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.errors import LedgerError, LedgerMissing
+from tacit.errors import InvalidParameter, LedgerError, LedgerMissing
 from tacit.guarantees import ONE_USER
 from tacit.ledger import Budget, Head, Period, PrivacyLedger
 from tacit.ledger.amounts import NOTHING_SPENT, Cost
@@ -355,9 +355,14 @@ def test_a_rewritten_past_is_found_by_a_head(ledger: Path) -> None:
 def test_the_head_of_another_ledger_is_found(ledger: Path, tmp_path: Path) -> None:
     head = head_of(ledger)
     assert "another ledger" in found(ledger, Head("else", head.books))
-    assert "lanes" in found(ledger, Head(head.ledger, {"privacy": (*head.books["privacy"], (1, "00"))}))
+    assert "lanes" in found(ledger, Head(head.ledger, head.books | {"privacy": (*head.books["privacy"], (1, "00"))}))
     with PrivacyLedger.create(tmp_path / "other.db") as other:
         assert "another ledger" in found(ledger, other.head())
+    for part in ({}, {"privacy": head.books["privacy"]}):  # it would seem to protect, and does not
+        with pytest.raises(InvalidParameter):
+            check(ledger, head=Head(head.ledger, part))
+        with pytest.raises(InvalidParameter):
+            PrivacyLedger.open(ledger, head=Head(head.ledger, part))
 
 
 def test_sums_and_releases_with_mended_seals_are_found(ledger: Path) -> None:

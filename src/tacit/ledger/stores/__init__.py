@@ -14,7 +14,7 @@ def open_store(target: Target) -> Store:
     if is_postgresql(target):
         from tacit.ledger.stores.postgresql import PostgresqlStore
 
-        return PostgresqlStore(str(target))
+        return PostgresqlStore(_address(target))
     from tacit.ledger.stores.sqlite import SqliteStore
 
     return SqliteStore(target)
@@ -25,7 +25,7 @@ def create_store(target: Target, lanes: int | None = None) -> Store:
     if is_postgresql(target):
         from tacit.ledger.stores.postgresql import PostgresqlStore
 
-        return PostgresqlStore.create(str(target), lanes=16 if lanes is None else lanes)
+        return PostgresqlStore.create(_address(target), lanes=16 if lanes is None else lanes)
     from tacit.ledger.stores.sqlite import SqliteStore
 
     return SqliteStore.create(target, lanes=1 if lanes is None else lanes)
@@ -36,8 +36,15 @@ def is_postgresql(target: Target) -> bool:
     if not isinstance(target, (str, os.PathLike)) or not os.fspath(target):
         raise InvalidParameter("a ledger is named by a file or by an address postgresql://...")
     text = str(target)
-    if text == ":memory:" or ("://" in text and not text.lower().startswith(_POSTGRESQL)):
+    is_address = text.lower().startswith(_POSTGRESQL)
+    if text == ":memory:" or (not is_address and ("://" in text or "password=" in text)):
         raise InvalidParameter(
             "a ledger is on a disk: name a file, or an address postgresql://... (no other kind is known)."
         )
-    return text.lower().startswith(_POSTGRESQL)
+    return is_address
+
+
+def _address(target: Target) -> str:
+    """With the scheme as libpq wants it."""
+    scheme, rest = str(target).split("://", 1)
+    return f"{scheme.lower()}://{rest}"

@@ -120,6 +120,10 @@ def _raise(address: Address, problem: psycopg.Error) -> NoReturn:
     state = problem.sqlstate or ""
     # The server's details quote the values of a row; its first line does not. Without one, libpq tells why it cannot connect.
     reason = " ".join((problem.diag.message_primary or str(problem)).split())
+    problem.args, problem._info = (
+        (),
+        None,
+    )  # it stays reachable as the context of what is raised here, and quotes the row
     integrity = state.startswith("23") or state in {"XX001", "XX002"}
     if integrity or (
         state.startswith("42") and state != "42501"

@@ -14,7 +14,7 @@ from tacit.ledger.stores import sqlite_forks
 from tacit.ledger.stores.interface import AlreadyThere, Answers, Query, Row
 from tacit.ledger.stores.origin import Origin, sealed_tip, starting_rows, tip_row
 from tacit.ledger.stores.schema import LANES, Table
-from tacit.ledger.stores.sqlite_files import connect, create, named, open_file, raise_named
+from tacit.ledger.stores.sqlite_files import connect, create, identity, named, open_file, raise_named
 
 _TIP = "SELECT position, link, at, seal FROM lanes WHERE book = ? AND lane = ?"
 
@@ -53,6 +53,7 @@ class SqliteStore:
     @contextmanager
     def read(self) -> Iterator["SqliteReader"]:
         self._refuse_if_closed()
+        self.still_there()
         with named(self.path):
             connection = connect(self.path, mode="rw")  # its own, so that a long export holds up no charge
             self._readers.add(id(connection))
@@ -100,7 +101,15 @@ class SqliteStore:
 
     def _open(self) -> Origin:
         self._connection, origin = open_file(self.path)
+        self._identity = identity(self.path)
         return origin
+
+    def still_there(self) -> None:
+        """Refuses to write to a file that was moved, replaced or removed: others would charge the one in its place."""
+        if identity(self.path) != self._identity:
+            raise LedgerUnavailable(
+                f"at {self.path} there is another file now than the one that was opened; nothing was charged. Open it anew."
+            )
 
 
 class _Asking:
@@ -135,6 +144,7 @@ class SqliteWriter(_Asking):
         try:
             self._connection = self._store.connection()
             self._connection.execute("BEGIN IMMEDIATE")  # before anything is read: no other writer until the commit
+            self._store.still_there()
             self.tips = {lane: self._tip(lane) for lane in self._lanes}
         except BaseException as problem:
             self._end(problem)
@@ -144,6 +154,7 @@ class SqliteWriter(_Asking):
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         if problem is None:
             try:
+                self._store.still_there()
                 self._connection.execute("COMMIT")
             except BaseException as failure:
                 self._end(failure)

@@ -60,6 +60,24 @@ def back_up(path: str | os.PathLike[str], copy: str | os.PathLike[str]) -> None:
             _put(Path(copy), source.backup)
 
 
+def identity(path: Path) -> tuple[int, int]:
+    """Which file it is, whatever its name. Refuses one with two names: each would have a log of its own, and two budgets."""
+    try:
+        found = path.stat()
+        if found.st_nlink > 1:
+            for draft in path.parent.glob(f".{path.name}.????????"):  # of a creation that was killed at its last step
+                if draft.samefile(path):
+                    draft.unlink(missing_ok=True)
+            found = path.stat()
+    except OSError as problem:
+        raise LedgerUnavailable(
+            f"the ledger is not at {path} any more ({problem.strerror}); nothing may be released. Put it back."
+        ) from problem
+    if found.st_nlink > 1:
+        raise LedgerUnavailable(f"the file {path} has a second name (a hard link); a ledger has one. Remove the other.")
+    return found.st_dev, found.st_ino
+
+
 def open_file(path: Path) -> tuple[sqlite3.Connection, Origin]:
     """A connection to the ledger in this file, brought up to date, and what it says it is."""
     if path.is_dir():
@@ -72,16 +90,20 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, Origin]:
                 f"{path} holds no ledger: it is no SQLite file, or was never finished. Name another file."
             )
     with named(path):
+        identity(path)
         connection = connect(path, mode="rw")
         try:
             version = stated_version(connection)
             if version is None:
                 raise LedgerMissing(f"{path} holds no ledger. Create one in a file that does not exist yet.")
             check_version(version)
+            if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+                raise LedgerUnavailable(f"the ledger in {path} cannot have a write-ahead log here. Use a local disk.")
             if version < VERSION:
                 connection.execute("BEGIN IMMEDIATE")
                 migrate(connection, stated_version(connection) or 0)
                 connection.execute("COMMIT")
+            _check_tables(connection, path)
             return connection, found_origin(dict(connection.execute("SELECT name, value FROM facts")))
         except BaseException:
             connection.close()
@@ -141,6 +163,8 @@ def named(path: Path) -> Iterator[None]:
 def raise_named(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> NoReturn:
     """SQLite's own words may quote a value (a text that is no UTF-8), so only its code is told."""
     code = getattr(problem, "sqlite_errorcode", None)
+    if isinstance(problem, sqlite3.Error):
+        problem.args = ()  # it stays reachable as the context of what is raised here
     reason = "a value is not of its kind" if code is None else _REASONS.get(code & 0xFF, f"SQLite's error {code}")
     if code is None or code & 0xFF in _DAMAGE:
         raise LedgerDamaged(
@@ -149,6 +173,15 @@ def raise_named(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> NoRe
     raise LedgerUnavailable(
         f"the ledger in {path} cannot be used now ({reason}); nothing may be released. Mend the cause, then try again."
     ) from problem
+
+
+def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """That nothing counts twice rests on the tables' own constraints: they have to be as they were made."""
+    found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    wanted = {table.definition(TYPES) for migration in MIGRATIONS for table in migration.tables}
+    wanted |= {statement for migration in MIGRATIONS for statement in migration.statements}
+    if not wanted <= found:
+        raise LedgerDamaged(f"the tables in {path} are not those that a ledger was made with. Restore a backup.")
 
 
 def _put(path: Path, fill: Callable[[sqlite3.Connection], object]) -> None:

@@ -15,6 +15,7 @@ from tacit.errors import InvalidParameter, LedgerDamaged, LedgerError
 from tacit.ledger.chain import Head, digest
 from tacit.ledger.entries import BOOK as PRIVACY
 from tacit.ledger.entries import TEXT, seal_of_release
+from tacit.ledger.heads import check_head
 from tacit.ledger.impression_rows import BOOK as IMPRESSIONS
 from tacit.ledger.stores import Target, open_store
 from tacit.ledger.stores.interface import Query, Reader, Row, Store
@@ -44,6 +45,7 @@ _IMPRESSIONS = (
     "SELECT i.number, i.id, i.account, i.day, i.micros, i.link, a.item FROM impressions i "
     "LEFT JOIN accounts a ON a.number = i.account ORDER BY i.number"
 )
+_UNIQUE = (("subject, release_id", "entries"), ("id", "impressions"), ("name", "subjects"), ("item, lane", "accounts"))
 _ACCOUNTS = "SELECT number, item, lane, impressions, micros, seal FROM accounts ORDER BY number"
 
 
@@ -52,6 +54,8 @@ def check(store_or_target: Store | Target, *, head: Head | None = None, progress
 
     Damage is a finding, however bad. Raises where there is no ledger to check.
     """
+    if head is not None:
+        check_head(head)
     if not isinstance(store_or_target, (str, os.PathLike)):
         return _Check(store_or_target, head, progress).run()
     try:
@@ -109,6 +113,9 @@ class _Check:
         for key, text in reader.stream("SELECT digest, text FROM texts"):
             if type(key) is not bytes or type(text) is not str or digest(text) != key:
                 self._notes.add(PRIVACY, "a text of terms or of a guarantee is not what was written.")
+        for columns, table in _UNIQUE:
+            for _ in reader.stream(f"SELECT 1 FROM {table} GROUP BY {columns} HAVING count(*) > 1"):
+                self._notes.add(LEDGER, f"two rows of {table} have one key: something was counted twice.")
         for _ in reader.stream("SELECT digest FROM texts EXCEPT SELECT guarantee FROM entries"):
             self._notes.add(PRIVACY, "there is a text of terms or of a guarantee that no entry refers to.")
 

@@ -57,10 +57,7 @@ class LaneVerifier:
                 )
 
     def compare(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """The stored ends of the lanes against the entries: rows of lane, position, link, at, seal.
-
-        The stored time may be later than the last entry's: a transaction may take the clock's time and then add nothing.
-        """
+        """The stored ends of the lanes against the entries: rows of lane, position, link, at, seal."""
         found: set[int] = set()
         for row in rows:
             if tuple(map(type, row)) != _LANE_ROW or not 0 <= row[0] < self.lanes:
@@ -76,7 +73,7 @@ class LaneVerifier:
                     f"the stored end of the lane is entry {position:,}, the last entry is {self.position[lane]:,}.",
                     lane,
                 )
-            elif (self.link[lane] or link) != link or at < self.at[lane]:
+            elif (self.link[lane] or link) != link or at != self.at[lane]:
                 self._notes.add(self.book, "the stored end of the lane is not that of its last entry.", lane)
         for lane in sorted(set(range(self.lanes)) - found):
             self._notes.add(self.book, "the stored end of the lane is lost.", lane)

@@ -16,7 +16,7 @@ from tacit.ledger.accounting import price
 from tacit.ledger.amounts import MOST, NOTHING_SPENT, Cost
 from tacit.ledger.budgets import Terms
 from tacit.ledger.chain import Head, digest, lane_of
-from tacit.ledger.clock import DAY
+from tacit.ledger.clock import END_OF_TIME
 from tacit.ledger.entries import BOOK, link_of_charge, link_of_enrolment, seal_of_subject
 from tacit.ledger.known import Agreed
 from tacit.ledger.names import MOST_CHARACTERS
@@ -29,7 +29,6 @@ Texts = Callable[[bytes], str | None]
 
 _ENTRY = (int, int, str, int, bytes, int, int, int, int, int, int, int, bytes)
 _SUBJECT = (int, str, bytes, int, int, int, int, bytes)
-_END_OF_TIME = 2_900_000 * DAY  # in the year 9909: what comes later is in no calendar
 _MOST_KNOWN = 50_000  # prices and texts kept in memory
 _UNREADABLE = (TacitError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
@@ -88,7 +87,7 @@ class PrivacyVerifier:
             if not linked:
                 self._note("this entry does not match its link: it was altered, moved or put in.")
         self.chain.advance(lane, position, link, at)
-        if not 0 <= at <= _END_OF_TIME:
+        if not 0 <= at <= END_OF_TIME:
             self._note("the time of this entry is in no calendar.")
         elif release_id:
             self._charge(entry, linked)

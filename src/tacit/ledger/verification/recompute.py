@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.errors import InvalidParameter, UnknownSubject
-from tacit.ledger.chain import MOST_LANES, Head
+from tacit.ledger.chain import MOST_LANES, Head, digest
 from tacit.ledger.clock import now
 from tacit.ledger.entries import BOOK as PRIVACY
+from tacit.ledger.heads import check_head
 from tacit.ledger.impression_rows import BOOK as IMPRESSIONS
 from tacit.ledger.statements import Statement
 from tacit.ledger.totals import ItemTotal
@@ -49,6 +50,8 @@ class Recomputed:
 
 def recompute(lines: Iterable[str], *, head: Head | None = None) -> Recomputed:
     """Reads an export line by line. Whatever was altered, lost, moved or put in is a finding, never an error."""
+    if head is not None:
+        check_head(head)
     reading = _Reading(head)
     for line in lines:
         reading.line(line if line.endswith("\n") else f"{line}\n")
@@ -61,6 +64,7 @@ class _Reading:
         self._lines, self._seen = 0, hashlib.sha256()
         self._texts: dict[bytes, str] = {}
         self._unused: set[bytes] = set()
+        self._keys: set[bytes] = set()  # of releases and impressions, hashed
         self._subjects: dict[str, int] = {}
         self._opened: dict[tuple[str, int], int] = {}  # accounts by item and lane
         self._privacy: PrivacyVerifier | None = None
@@ -137,6 +141,7 @@ class _Reading:
         total, total_delta, total_unprotected = told["total"]
         if not told["release_id"]:
             raise ValueError  # an empty one is an enrolment's
+        self._once(PRIVACY, f"{told['subject']}\n{told['release_id']}")
         self._unused.discard(key)
         subject = self._subjects.get(told["subject"], 0)
         figures = (amount, delta, unprotected, total, total_delta, total_unprotected)
@@ -145,6 +150,7 @@ class _Reading:
 
     def _impression(self, impressions: ImpressionVerifier, told: dict[str, Any]) -> None:
         number, id, item = told["number"], bytes.fromhex(told["id"]), told["item"]
+        self._once(IMPRESSIONS, told["id"])
         account = self._opened.setdefault((item, number % impressions.chain.lanes), number)
         link = bytes.fromhex(told["link"])
         impressions.impression((number, id, account, told["day"], told["micros"], link), item)
@@ -167,6 +173,13 @@ class _Reading:
             chain.reaches_head()
         if self._unused:
             self._notes.add(PRIVACY, "there is a text of terms or of a guarantee that no entry refers to.")
+
+    def _once(self, book: str, key: str) -> None:
+        """Notes a release or an impression that was there before."""
+        hashed = digest(f"{book}\n{key}")
+        if hashed in self._keys:
+            self._notes.add(book, f"line {self._lines:,} repeats an id: something was counted twice.")
+        self._keys.add(hashed)
 
     def _unreadable(self) -> None:
         self._notes.add(LEDGER, f"line {self._lines:,} of the export cannot be read.")
