@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from tacit.errors import LedgerBehind, LedgerDamaged, TacitError, UnknownSubject
 from tacit.ledger.amounts import MOST, Cost
-from tacit.ledger.budgets import BEFORE_ALL, Period
+from tacit.ledger.budgets import BEFORE_ALL
 from tacit.ledger.chain import Tip, lane_of
 from tacit.ledger.entries import SPENT_BEFORE, SUBJECT, link_of_charge, seal_of_subject, sealed_subject, spent_before
 from tacit.ledger.known import Agreed, Known, Priced
@@ -190,18 +190,19 @@ def unknown_subject() -> UnknownSubject:
 
 def _look_back(writer: Writer, accounts: list[Account], lanes: int) -> dict[str, TacitError]:
     """Fills in what each account had spent before its windows began; returns those of whom it cannot be told."""
-    starts = [
+    starts = [[budget.start(account.lane.at) for budget in account.agreed.terms.budgets] for account in accounts]
+    keys = [
         (lanes, account.number, start)
-        for account in accounts
-        for budget in account.agreed.terms.budgets
-        if (start := budget.start(account.lane.at)) != BEFORE_ALL
+        for account, own in zip(accounts, starts, strict=True)
+        for start in own
+        if start != BEFORE_ALL
     ]
-    rows = iter(writer.ask(SPENT_BEFORE, starts)())
+    rows = iter(writer.ask(SPENT_BEFORE, keys)())
     damaged: dict[str, TacitError] = {}
-    for account in accounts:
-        found = [None if b.per is Period.LIFETIME else next(rows) for b in account.agreed.terms.budgets]
+    for account, own in zip(accounts, starts, strict=True):
+        found = [(None if start == BEFORE_ALL else next(rows), start) for start in own]
         try:
-            account.look_back(tuple(spent_before(row) for row in found))
+            account.look_back(tuple(spent_before(row, account.number, start) for row, start in found))
         except LedgerDamaged as problem:
             damaged[account.name] = problem
     return damaged

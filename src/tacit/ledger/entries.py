@@ -108,11 +108,13 @@ def linked_charge(row: Row) -> Entry:
     return Entry._make((*entry, link))
 
 
-def spent_before(row: Row | None) -> Cost:
-    """The totals of what SPENT_BEFORE found; a sum that was altered would renew a budget."""
+def spent_before(row: Row | None, subject: int, start: int) -> Cost:
+    """The totals of what SPENT_BEFORE found for a subject and a time; a sum that is too large would renew a budget."""
     if row is None or row[2] == "":  # nothing but the enrolment
         return NOTHING_SPENT
     entry = linked_charge(row)
+    if entry.subject != subject or entry.at >= start:  # an index that leads astray
+        raise LedgerDamaged("an index leads to the wrong entry. Run `tacit ledger check`, restore a backup.")
     return Cost(entry.total, entry.total_delta, entry.total_unprotected)
 
 

@@ -102,6 +102,7 @@ def statement_of(reader: Reader, known: Known, lanes: int, subject: str, moment:
     counted: Counter[Guarantee] = Counter()
     for digest, count in list(reader.stream(_UNDER_EACH, (number,))):
         counted[read_guarantee(reader, digest)] += count
-    rows = reader.ask(SPENT_BEFORE, [(lanes, number, budget.start(at)) for budget in terms.budgets])()
-    before = tuple(spent_before(found) for found in rows)
+    starts = [budget.start(at) for budget in terms.budgets]
+    rows = reader.ask(SPENT_BEFORE, [(lanes, number, start) for start in starts])()
+    before = tuple(spent_before(row, number, start) for row, start in zip(rows, starts, strict=True))
     return stated(subject, terms, at, counted, Cost(*total), before)

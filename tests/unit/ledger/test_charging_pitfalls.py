@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.errors import Conflict, GuaranteeRefused, LedgerBehind, LedgerDamaged, LedgerError, LedgerUnavailable
+from tacit.errors import Conflict, GuaranteeRefused, LedgerBehind, LedgerDamaged, LedgerError
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, pure
 from tacit.ledger import Budget, PrivacyLedger, Receipt
 from tacit.ledger.accounting import price
@@ -114,16 +114,26 @@ def test_a_guarantee_whose_batch_met_a_repeat_is_written_with_its_first_charge(
     assert check(path).sound
 
 
+FAILURES = {  # what makes a commit fail, and what ends that
+    "at its beginning": ("PRAGMA query_only = ON", "PRAGMA query_only = OFF"),
+    "at its end": (
+        "CREATE TEMP TRIGGER broken BEFORE UPDATE ON main.lanes BEGIN SELECT RAISE(ABORT, 'broken'); END",
+        "DROP TRIGGER broken",
+    ),
+}
+
+
+@pytest.mark.parametrize("failing", FAILURES)
 @pytest.mark.parametrize("between", ["repeat", "conflict", "refusal", "nothing"])
 def test_a_guarantee_whose_commit_failed_is_written_by_the_retry(
-    ledger: PrivacyLedger, path: Path, between: str
+    ledger: PrivacyLedger, path: Path, between: str, failing: str
 ) -> None:
     ledger.charge("anna", "first", SMALL)
     connection = ledger._store.connection()  # type: ignore[attr-defined]
-    connection.execute("PRAGMA query_only = ON")
-    with pytest.raises(LedgerUnavailable):
+    connection.execute(FAILURES[failing][0])
+    with pytest.raises(LedgerError):
         ledger.charge("anna", "second", LARGE)
-    connection.execute("PRAGMA query_only = OFF")
+    connection.execute(FAILURES[failing][1])
     if between != "nothing":
         release_id, guarantee = {
             "repeat": ("first", SMALL),

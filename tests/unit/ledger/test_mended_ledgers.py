@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tacit.errors import LedgerDamaged
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger, Terms
 from tacit.ledger.chain import Tip, digest, genesis, lane_of
@@ -340,3 +341,30 @@ def test_what_a_database_holds_twice_is_found_where_its_constraints_are_gone(
             connection.execute("PRAGMA writable_schema = ON")
             connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (table.definition(TYPES), table.name))
     assert found(whole)
+
+
+@pytest.mark.parametrize("what", DOUBLED)
+def test_what_a_database_holds_twice_is_found_by_its_rows_alone(
+    whole: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a store whose tables say nothing about what they keep apart."""
+    monkeypatch.setattr("tacit.ledger.stores.sqlite_files._check_tables", lambda *_: None)
+    table, statement = DOUBLED[what]
+    with tampering(whole) as connection:
+        without_constraints(connection, table)
+        connection.commit()
+        assert not found(whole), "nothing is there twice yet"
+        connection.execute(statement)
+        mend(connection)
+        mend_impressions(connection)
+    assert "counted twice" in found(whole)
+
+
+@pytest.mark.parametrize("table", [ENTRIES, SUBJECTS, IMPRESSIONS, ACCOUNTS], ids=lambda table: table.name)
+def test_a_database_without_its_constraints_is_not_opened(whole: Path, table: Table) -> None:
+    """Two processes could then charge the same release, or enrol the same subject, and both would succeed."""
+    with tampering(whole) as connection:
+        without_constraints(connection, table)
+    assert "cannot be opened" in found(whole)
+    with pytest.raises(LedgerDamaged):
+        PrivacyLedger.open(whole)
