@@ -14,7 +14,7 @@ import pytest
 
 from tacit.errors import LedgerDamaged, LedgerExists, LedgerMissing, LedgerTooNew, LedgerUnavailable
 from tacit.ledger.chain import Tip
-from tacit.ledger.stores import create_store, is_postgresql, open_store, postgresql_statements, sqlite
+from tacit.ledger.stores import create_store, is_postgresql, open_store, postgresql_statements, sqlite_files
 from tacit.ledger.stores.interface import AlreadyThere, Query, Row, Store
 from tacit.ledger.stores.origin import starting_rows
 from tacit.ledger.stores.schema import ACCOUNTS, MIGRATIONS, SUBJECTS, TEXTS, VERSION
@@ -133,7 +133,7 @@ def test_of_several_processes_that_create_at_once_one_wins(target):
 
 def first_version(target: str) -> dict[str, str]:
     """A ledger as version 1 made it, with something in it; its facts."""
-    types = postgresql_statements.TYPES if is_postgresql(target) else sqlite.TYPES
+    types = postgresql_statements.TYPES if is_postgresql(target) else sqlite_files.TYPES
     statements = ["CREATE SCHEMA tacit"] if is_postgresql(target) else []
     statements += [table.definition(types) for table in MIGRATIONS[0].tables]
     statements += list(MIGRATIONS[0].statements)

@@ -4,13 +4,21 @@ Whatever changes a subject lengthens her lane. So if the end of a lane is where 
 process remembers of that lane is still what the store holds, and need not be read again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tacit.errors import LedgerBehind, LedgerDamaged, TacitError, UnknownSubject
 from tacit.ledger.amounts import MOST, Cost
 from tacit.ledger.budgets import BEFORE_ALL
 from tacit.ledger.chain import Tip, lane_of
-from tacit.ledger.entries import SPENT_BEFORE, SUBJECT, link_of_charge, seal_of_subject, sealed_subject, spent_before
+from tacit.ledger.entries import (
+    LINK,
+    SPENT_BEFORE,
+    SUBJECT,
+    link_of_charge,
+    seal_of_subject,
+    sealed_subject,
+    spent_before,
+)
 from tacit.ledger.known import Agreed, Known, Priced
 from tacit.ledger.receipts import Receipt
 from tacit.ledger.stores.interface import Answers, Row, Writer
@@ -117,7 +125,7 @@ class Accounts:
         unread = [name for name in names if name not in self._rows]
         asked = writer.ask(SUBJECT, [(name,) for name in unread]) if unread else None
         ends = self._ends = {lane: Lane(lane, tip, moment) for lane, tip in writer.tips.items()}
-        self._refuse_to_go_back(writer.tips)
+        self._refuse_to_go_back(writer, lanes)
         stale = {lane for lane, tip in writer.tips.items() if self._tips.get(lane) != tip}
         accounts: dict[str, Account | TacitError] = self._read(writer, known, unread, asked)
         if stale:  # somebody else has written, or has put an older ledger in this one's place
@@ -148,20 +156,26 @@ class Accounts:
         for lane, end in self._ends.items():
             self._tips[lane] = self._reached[lane] = end.tip
 
-    def _refuse_to_go_back(self, tips: Mapping[int, Tip]) -> None:
+    def _refuse_to_go_back(self, writer: Writer, lanes: int) -> None:
         """A ledger that was put back to an earlier state, or rewritten, while this process had it open."""
-        for lane, tip in tips.items():
+        grown = []  # by others: what this process saw last must still be where it was
+        for lane, tip in writer.tips.items():
             reached = self._reached.get(lane, tip)
             if tip.position < reached.position:
                 raise LedgerBehind(
                     f"lane {lane} ends at entry {tip.position:,}, but had {reached.position:,} a while ago: an old backup was put "
                     "in its place? Nothing was charged. Restore the latest one, then start this program anew."
                 )
-            if tip.position == reached.position and tip.link != reached.link:
-                raise LedgerDamaged(
-                    f"the last entry of lane {lane} is another one than a while ago; nothing was charged."
-                )
-            self._reached[lane] = tip
+            if tip.position > reached.position > 0:
+                grown.append(lane)
+            elif tip.position == reached.position and tip.link != reached.link:
+                raise _rewritten(lane)
+        if grown:
+            found = writer.ask(LINK, [(self._reached[lane].position * lanes + lane,) for lane in grown])()
+            for lane, row in zip(grown, found, strict=True):
+                if row is None or row[0] != self._reached[lane].link:
+                    raise _rewritten(lane)
+        self._reached |= writer.tips
 
     def forget(self) -> None:
         """The transaction failed: what is remembered may not be what the store holds."""
@@ -180,6 +194,13 @@ class Accounts:
             except LedgerDamaged as problem:  # the other subjects can still be served
                 accounts[name] = problem
         return accounts
+
+
+def _rewritten(lane: int) -> LedgerDamaged:
+    return LedgerDamaged(
+        f"lane {lane} does not hold what it held a while ago: another ledger was put in its place? Nothing was charged. Restore "
+        "the right one, then start this program anew."
+    )
 
 
 def unknown_subject() -> UnknownSubject:

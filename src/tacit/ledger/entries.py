@@ -32,6 +32,7 @@ SPENT_BEFORE = Query(  # the lanes, the subject, the time: her last entry before
     "WHERE e.subject = ? AND e.windowed = 1 AND e.at < ? ORDER BY e.at DESC, e.number DESC LIMIT 1",
     ("int", "int", "int"),
 )
+LINK = Query("SELECT link FROM entries WHERE number = ?", ("int",))
 
 
 class Entry(NamedTuple):
