@@ -25,7 +25,7 @@ from tacit.ledger.keeping import Kept, commit_releases
 from tacit.ledger.known import Known
 from tacit.ledger.names import name
 from tacit.ledger.opened import OpenedLedger
-from tacit.ledger.receipts import Charge, Receipt, as_charge
+from tacit.ledger.receipts import Charge, Receipt, checked_charge
 from tacit.ledger.statements import Statement, statement_of
 from tacit.ledger.stores.interface import Store
 
@@ -87,8 +87,7 @@ class PrivacyLedger(OpenedLedger):
         wrong: list[tuple[int, TacitError]] = []
         for place, charge in enumerate(charges):
             try:
-                subject, release_id, guarantee = as_charge(charge)
-                wished.append(Charge(name("a subject", subject), name("a release_id", release_id), guarantee))
+                wished.append(checked_charge(charge))
             except InvalidParameter as problem:
                 wrong.append((place, problem))
         outcomes = self._charge(wished) if wished else []
