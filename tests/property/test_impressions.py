@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import Conflict
-from tacit.ledger import impressions
+from tacit.ledger import opened
 from tacit.ledger.chain import lane_of
 from tacit.ledger.clock import DAY
 from tacit.ledger.impressions import ImpressionLedger
@@ -65,7 +65,7 @@ class Model:
 def test_the_ledger_says_what_a_dict_would_say(
     lanes: int, many: int, made: list[tuple[int, bool, list[Report]]], one: int, other: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, patch.object(impressions, "_MANY", many):
+    with tempfile.TemporaryDirectory() as folder, patch.object(opened, "_MANY", many):
         path, model, today = Path(folder) / "ledger.db", Model(lanes), FIRST
 
         def clock() -> int:
