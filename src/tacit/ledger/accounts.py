@@ -4,7 +4,7 @@ Whatever changes a subject lengthens her lane. So if the end of a lane is where 
 process remembers of that lane is still what the store holds, and need not be read again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tacit.errors import LedgerBehind, LedgerDamaged, TacitError, UnknownSubject
 from tacit.ledger.amounts import MOST, Cost
@@ -114,26 +114,32 @@ class Accounts:
         self._rows: dict[str, Account] = {}
         self._tips: dict[int, Tip] = {}  # where this object left the lanes
         self._reached: dict[int, Tip] = {}  # how far it has seen them come; never forgotten
+        self._others_write = False
         self._at_work: list[Account] = []
         self._ends: dict[int, Lane] = {}
 
     def begin(
         self, writer: Writer, known: Known, names: Sequence[str], lanes: int, moment: int
     ) -> tuple[dict[str, Account | TacitError], dict[int, Lane]]:
-        """The accounts of these subjects (or why there is none), and the ends of the lanes that the transaction holds."""
+        """The accounts of these subjects (or why there is none), and the ends of the lanes that the transaction holds.
+
+        Where others wrote the last time, they will have written again: then everything is asked for at once.
+        """
         self._at_work = []
-        unread = [name for name in names if name not in self._rows]
-        asked = writer.ask(SUBJECT, [(name,) for name in unread]) if unread else None
+        asked_early = list(names) if self._others_write else [name for name in names if name not in self._rows]
+        asked = writer.ask(SUBJECT, [(name,) for name in asked_early]) if asked_early else None
+        links = self._ask_links(writer, {lane_of(name, lanes) for name in names}, lanes) if self._others_write else {}
         ends = self._ends = {lane: Lane(lane, tip, moment) for lane, tip in writer.tips.items()}
-        self._refuse_to_go_back(writer, lanes)
+        self._refuse_to_go_back(writer, links, lanes)
         stale = {lane for lane, tip in writer.tips.items() if self._tips.get(lane) != tip}
-        accounts: dict[str, Account | TacitError] = self._read(writer, known, unread, asked)
+        accounts: dict[str, Account | TacitError] = self._read(writer, known, asked_early, asked)
         if stale:  # somebody else has written, or has put an older ledger in this one's place
             known.forget_written()
-            again = [name for name in names if name in self._rows and lane_of(name, lanes) in stale]
+            again = [n for n in names if n not in accounts and n in self._rows and lane_of(n, lanes) in stale]
             self._rows = {name: row for name, row in self._rows.items() if lane_of(name, lanes) not in stale}
             if again:
                 accounts |= self._read(writer, known, again, writer.ask(SUBJECT, [(name,) for name in again]))
+        self._others_write = not stale.isdisjoint(self._tips)
         for name in names:
             account = accounts.get(name) or self._rows[name]
             accounts[name] = account
@@ -156,7 +162,12 @@ class Accounts:
         for lane, end in self._ends.items():
             self._tips[lane] = self._reached[lane] = end.tip
 
-    def _refuse_to_go_back(self, writer: Writer, lanes: int) -> None:
+    def _ask_links(self, writer: Writer, lanes_asked: Iterable[int], lanes: int) -> dict[int, Answers]:
+        """The links of the entries that this process saw last, in each lane."""
+        reached = {lane: tip for lane in lanes_asked if (tip := self._reached.get(lane)) is not None and tip.position}
+        return {lane: writer.ask(LINK, [(tip.position * lanes + lane,)]) for lane, tip in reached.items()}
+
+    def _refuse_to_go_back(self, writer: Writer, links: dict[int, Answers], lanes: int) -> None:
         """A ledger that was put back to an earlier state, or rewritten, while this process had it open."""
         grown = []  # by others: what this process saw last must still be where it was
         for lane, tip in writer.tips.items():
@@ -170,11 +181,11 @@ class Accounts:
                 grown.append(lane)
             elif tip.position == reached.position and tip.link != reached.link:
                 raise _rewritten(lane)
-        if grown:
-            found = writer.ask(LINK, [(self._reached[lane].position * lanes + lane,) for lane in grown])()
-            for lane, row in zip(grown, found, strict=True):
-                if row is None or row[0] != self._reached[lane].link:
-                    raise _rewritten(lane)
+        links |= self._ask_links(writer, [lane for lane in grown if lane not in links], lanes)
+        for lane in grown:
+            (row,) = links[lane]()
+            if row is None or row[0] != self._reached[lane].link:
+                raise _rewritten(lane)
         self._reached |= writer.tips
 
     def forget(self) -> None:
