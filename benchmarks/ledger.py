@@ -48,6 +48,8 @@ def run() -> list[Row]:
                     print(f"no {store} here: its rows are left out", file=sys.stderr)
                     continue
                 rows += _writers(store, new) + _sizes(store, new)
+    for row in rows:
+        print(f"{row['name']}: {1 / row['ours']:,.0f} a second; {row['peer']}: {1 / row['theirs']:,.0f} a second")
     return rows
 
 
