@@ -9,6 +9,10 @@ TacitError
 │   └── InvalidGuarantee      epsilon, delta or neighbours make no guarantee
 ├── MixedUnits                guarantees that protect different things were to be added up
 ├── InvalidInput              private input of a mechanism has the wrong shape or is not finite (also a ValueError)
+│   └── InvalidFeatures       features outside their public domain: refused before any noise is drawn
+├── InvalidMessage            bytes or JSON from another party are not the message they should be   (also a ValueError)
+├── InvalidModel              a model gives scores that cannot be used, or a stored model cannot be read   (also a ValueError)
+│   └── NoLookAlikes          an algorithm that weighs look-alikes was given none
 ├── InvalidData               a file or table does not hold what it should   (also a ValueError)
 │   ├── MissingColumn
 │   ├── DuplicateRatings
@@ -57,6 +61,22 @@ class MixedUnits(TacitError):
 
 class InvalidInput(TacitError, ValueError):
     code = "invalid-input"
+
+
+class InvalidFeatures(InvalidInput):
+    code = "invalid-features"
+
+
+class InvalidMessage(TacitError, ValueError):
+    code = "invalid-message"
+
+
+class InvalidModel(TacitError, ValueError):
+    code = "invalid-model"
+
+
+class NoLookAlikes(InvalidModel):
+    code = "no-look-alikes"
 
 
 class InvalidData(TacitError, ValueError):

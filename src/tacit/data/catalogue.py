@@ -1,6 +1,5 @@
 """The items: ids, titles, genres. All of it is public."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,9 +10,7 @@ from numpy.typing import NDArray
 
 from tacit.data.ids import Ids, ItemId, checked_code, code_of, frozen
 from tacit.errors import InvalidData, UnknownName
-
-_YEAR = re.compile(r"\s*\(\d{4}\)\s*$")
-_LATE_ARTICLE = re.compile(r"^(.*), (The|A|An|Le|La|Les|L'|Der|Die|Das|El|Il)$", re.IGNORECASE)
+from tacit.models.titles import Titles
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,17 +62,7 @@ class Catalogue:
 
     def find(self, title: str) -> int:
         """The code of the one item with this title; case, a year and a leading article may differ from the list's."""
-        found = self._by_title.get(_plain(title), [])
-        if not _YEAR.search(title):
-            found = found or self._by_bare_title.get(_plain(title), [])
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise UnknownName(f"{title!r} may be {' or '.join(self.title(code) for code in found)}: say which.")
-        bare = _plain(_YEAR.sub("", title))
-        close = [code for key, codes in self._by_bare_title.items() if bare in key for code in codes][:3]
-        hint = f"; near it: {', '.join(self.title(code) for code in close)}" if close else ""
-        raise UnknownName(f"no item is called {title!r}{hint}.")
+        return self._searched.find(title)
 
     def select(self, codes: NDArray[np.int32]) -> "Catalogue":
         """The catalogue of these items alone; ``codes`` must ascend."""
@@ -84,12 +71,8 @@ class Catalogue:
         return Catalogue(self.ids[codes], titles, genres, self.vocabulary)
 
     @cached_property
-    def _by_title(self) -> dict[str, list[int]]:
-        return _places([_plain(title) for title in self.titles or ()])
-
-    @cached_property
-    def _by_bare_title(self) -> dict[str, list[int]]:
-        return _places([_plain(_YEAR.sub("", title)) for title in self.titles or ()])
+    def _searched(self) -> Titles:
+        return Titles(self.titles or ())
 
 
 def listed(
@@ -116,19 +99,3 @@ def widened(catalogue: Catalogue, ids: Ids) -> Catalogue:
             genres[:, catalogue.vocabulary.index("None")] = True
         genres[place] = catalogue.genres
     return Catalogue(ids, titles, genres, catalogue.vocabulary)
-
-
-def _plain(title: str) -> str:
-    """``"Matrix, The (1999)"`` and ``"The Matrix (1999)"`` meet as ``"the matrix (1999)"``."""
-    year = _YEAR.search(title)
-    name = _YEAR.sub("", title).strip()
-    late = _LATE_ARTICLE.match(name)
-    name = f"{late[2]} {late[1]}" if late else name
-    return (f"{name} {year[0].strip()}" if year else name).casefold()
-
-
-def _places(keys: list[str]) -> dict[str, list[int]]:
-    places: dict[str, list[int]] = {}
-    for code, key in enumerate(keys):
-        places.setdefault(key, []).append(code)
-    return places

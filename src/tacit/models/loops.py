@@ -1,0 +1,17 @@
+"""The server's inner loops: compiled where numba is installed (extra `fast`), plain numpy otherwise, with the same results."""
+
+from importlib.util import find_spec
+from types import ModuleType
+
+from tacit.models import loops_plain
+
+
+def chosen(compiled: bool | None = None) -> ModuleType:
+    """The loops to use: compiled if numba is there, unless told otherwise. Compiling takes seconds, once per machine."""
+    if compiled is None:
+        compiled = find_spec("numba") is not None
+    if not compiled:
+        return loops_plain
+    from tacit.models import loops_compiled
+
+    return loops_compiled

@@ -1,0 +1,47 @@
+"""The server's guess of whose signal it got: a posterior over look-alikes, or over the whole feature domain."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def look_alike_weights(signal: NDArray[Any], look_alikes: NDArray[Any], eta: float) -> NDArray[np.float64]:
+    """P(a) ~ exp(-|f - f_a|_1 / eta): the exact Bayes posterior for a uniform prior on look-alikes and Laplace noise."""
+    distances = np.abs(np.asarray(look_alikes, dtype=np.float64) - np.asarray(signal, dtype=np.float64)).sum(axis=1)
+    weights = np.exp(-(distances - distances.min()) / eta)
+    shares: NDArray[np.float64] = weights / weights.sum()
+    return shares
+
+
+def capped_draws(
+    signal: NDArray[Any], eta: float, count: int, *, blocks: int = 2, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draws of the posterior `cap`: the signal plus fresh Laplace noise, cut to [0, 1], each block scaled to sum to 1.
+
+    This is the server guessing, not a privacy mechanism: its noise is experiment randomness.
+    """
+    return scaled_blocks(np.asarray(signal) + rng.laplace(scale=eta, size=(count, len(signal))), blocks)
+
+
+def scaled_blocks(values: NDArray[Any], blocks: int = 2) -> NDArray[np.float64]:
+    """Rows cut to [0, 1] and scaled so that each block sums to 1; a block of zeros becomes uniform."""
+    cut = np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0).reshape(len(values), blocks, -1)
+    sums = cut.sum(axis=2, keepdims=True)
+    scaled = np.where(sums > 0.0, cut / np.where(sums > 0.0, sums, 1.0), 1.0 / cut.shape[2])
+    return scaled.reshape(len(values), -1)
+
+
+def on_simplex(block: NDArray[Any]) -> NDArray[np.float64]:
+    """The point of the simplex that is nearest to ``block`` in Euclidean distance."""
+    values = np.asarray(block, dtype=np.float64)
+    falling = np.sort(values)[::-1]
+    excess = (np.cumsum(falling) - 1.0) / np.arange(1, values.size + 1)
+    cut: NDArray[np.float64] = np.maximum(values - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+    return cut
+
+
+def effective_number(weights: NDArray[Any]) -> float:
+    """How many equally likely look-alikes a posterior amounts to: 1 / sum of squares."""
+    shares = np.asarray(weights, dtype=np.float64) / np.sum(weights)
+    return float(1.0 / np.sum(shares * shares))

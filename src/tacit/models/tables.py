@@ -1,0 +1,163 @@
+"""What a server works out once for each model: the utilities of all look-alikes, and the top of each one's ranking.
+
+For each look-alike: features (float32), the utility of every class (16-bit fixed point, error below 1e-4 of the best score), and
+its r best items as a list of classes, members kept and exact utilities. About 2 bytes per class, a few hundred bytes besides.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.checks import whole
+from tacit.errors import InvalidModel, NoLookAlikes
+from tacit.models import loops
+from tacit.models.classes import Classes
+from tacit.models.scorer import Progress, Scorer, require_usable, scored_in_parts
+
+FORMAT = "tacit-tables/1"
+_LEVELS = 65535  # of a 16-bit utility
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tables:
+    """Row a of every field belongs to look-alike a. Columns of ``utilities`` are classes, candidates first."""
+
+    version: str  # of the store they were worked out from, and of r
+    r: int
+    features: NDArray[np.float32]
+    starts: NDArray[np.int64]
+    listed: NDArray[Any]  # classes of the top-r lists, by utility descending
+    kept: NDArray[Any]  # how many members of each are among the r best items
+    exact: NDArray[np.float32]  # their utilities
+    utilities: NDArray[np.uint16]  # look-alikes x columns, in units of ``scale``
+    scale: np.float32
+    columns: NDArray[np.int32]  # the class of each column
+    tops: NDArray[np.uint16]  # the largest utility of each row among candidates
+    candidates: int  # columns before this one are classes that stand in somebody's top-r list
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __repr__(self) -> str:
+        return f"Tables({len(self):,} look-alikes, {self.columns.size:,} classes, {self.bytes / 1e6:,.1f} MB)"
+
+    @property
+    def bytes(self) -> int:
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+
+    @cached_property
+    def column_of(self) -> NDArray[np.int32]:
+        """The column of each class."""
+        places = np.empty_like(self.columns)
+        places[self.columns] = np.arange(self.columns.size, dtype=np.int32)
+        return places
+
+    def utilities_of(self, rows: NDArray[np.integer[Any]], classes: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """Rows x classes, as floats."""
+        found: NDArray[np.float64] = self.utilities[rows[:, None], self.column_of[classes]] * np.float64(self.scale)
+        return found
+
+    def save(self, path: str | Path) -> None:
+        from safetensors.numpy import save_file
+
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        about = {"format": FORMAT, "version": self.version, "r": self.r, "candidates": self.candidates}
+        save_file({**arrays, "scale": np.array([self.scale])}, path, metadata={"tables": json.dumps(about)})
+
+    @classmethod
+    def load(cls, path: str | Path, version: str) -> "Tables":
+        """Tables that were saved for this version of a store; others are refused, because their slates would be another model's."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, framework="numpy") as file:
+                about = json.loads((file.metadata() or {}).get("tables", "{}"))
+                if about.get("format") != FORMAT:
+                    raise InvalidModel(f"{path} does not hold tables of this version of tacit: build them again.")
+                if about["version"] != version:
+                    raise InvalidModel(f"the tables in {path} belong to another model or r: build them again.")
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        except (SafetensorError, OSError, ValueError, KeyError) as problem:
+            if isinstance(problem, InvalidModel | FileNotFoundError):
+                raise
+            raise InvalidModel(f"{path} cannot be read as tables: build them again.") from problem
+        return cls(
+            version, about["r"], scale=np.float32(arrays.pop("scale")[0]), candidates=about["candidates"], **arrays
+        )
+
+
+def tables_version(store_version: str, r: int) -> str:
+    return f"{store_version}/r={r}"
+
+
+def build_tables(
+    scorer: Scorer,
+    look_alikes: NDArray[Any],
+    *,
+    r: int = 100,
+    store_version: str = "",
+    progress: Progress | None = None,
+    compiled: bool | None = None,
+) -> Tables:
+    """Scores every class for every look-alike once. Bounded memory beside the tables themselves."""
+    whole("r", r, least=1)
+    if not len(look_alikes):
+        raise NoLookAlikes("there are no look-alikes to work out tables for; fit the store with some.")
+    require_usable(scorer, look_alikes)
+    classes, work = scorer.classes, loops.chosen(compiled)
+    r = min(r, classes.n_items)
+    utilities = np.empty((len(look_alikes), len(classes)), dtype=np.uint16)
+    lists: list[tuple[NDArray[Any], NDArray[Any], NDArray[np.float32], NDArray[np.int64]]] = []
+    # A scorer need not tell its best score beforehand: the scale grows, and earlier rows are rescaled, where one exceeds it.
+    scale = np.float32(0.0)
+
+    def use(first: int, scores: NDArray[np.float32]) -> None:
+        nonlocal scale
+        top = np.float32(max(float(scores.max(initial=0.0)), 1e-6) / _LEVELS)
+        if top > scale:
+            if first and scale > 0.0:
+                utilities[:first] = np.rint(utilities[:first] * (float(scale) / float(top * 1.25))).astype(np.uint16)
+            scale = top if not first else np.float32(top * 1.25)
+        utilities[first : first + len(scores)] = np.rint(scores / scale)
+        lists.append(tops_of(work, scores, classes, r))
+
+    scored_in_parts(scorer, np.asarray(look_alikes, dtype=np.float32), use, progress)
+    listed = np.concatenate([part[0] for part in lists])
+    stands = np.zeros(len(classes), dtype=np.bool_)
+    stands[listed] = True
+    columns = np.concatenate([np.flatnonzero(stands), np.flatnonzero(~stands)]).astype(np.int32)
+    for first in range(0, len(utilities), 1024):  # in place and in parts: the table is the largest thing here
+        utilities[first : first + 1024] = utilities[first : first + 1024][:, columns]
+    return Tables(
+        version=tables_version(store_version, r),
+        r=r,
+        features=np.ascontiguousarray(look_alikes, dtype=np.float32),
+        starts=np.concatenate([[0], np.cumsum(np.concatenate([part[3] for part in lists]))]).astype(np.int64),
+        listed=listed,
+        kept=np.concatenate([part[1] for part in lists]),
+        exact=np.concatenate([part[2] for part in lists]),
+        utilities=utilities,
+        scale=scale,
+        columns=columns,
+        tops=utilities[:, : int(stands.sum())].max(axis=1),
+        candidates=int(stands.sum()),
+    )
+
+
+def tops_of(
+    work: ModuleType, scores: NDArray[np.float32], classes: Classes, r: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32], NDArray[np.int64]]:
+    """The top-r lists of some rows, one after another: classes, members kept, utilities; and each list's length."""
+    found, kept, lengths = work.top_lists(scores, classes.sizes, classes.starts, classes.members, r)
+    inside = np.arange(found.shape[1]) < lengths[:, None]
+    rows = np.repeat(np.arange(len(scores)), lengths)
+    listed = found[inside]
+    small = np.uint16 if len(classes) <= 1 << 16 else np.int32
+    few = np.uint8 if r < 256 else np.int32
+    return listed.astype(small), kept[inside].astype(few), scores[rows, listed], lengths

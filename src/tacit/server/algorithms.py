@@ -1,0 +1,94 @@
+"""The seven published algorithms of multi-selection by name, and `exact`, which is ours: how each guesses and what it maximises."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tacit.checks import keep, member, positive, probability, whole
+from tacit.errors import InvalidParameter
+
+
+class Algorithm(StrEnum):
+    NOPOST = "nopost"  # the best items at the raw signal
+    NOPOST_REALUSER = "nopost-realuser"  # the best items of the nearest look-alike
+    IG_SIG = "ig-sig"  # ignores the signal: learns nothing about the user. What every other one has to beat
+    AVG = "avg"
+    AVG_REALUSER = "avg-realuser"
+    SAT = "sat"
+    SAT_REALUSER = "sat-realuser"
+    EXACT = "exact"  # exact posterior weights instead of draws, and no cut at the r best items
+
+
+class Posterior(StrEnum):
+    """Whose the signal may be."""
+
+    NONE = "none"
+    UNIFORM = "uniform"  # any look-alike, whatever the signal says
+    REALUSER = "realuser"  # look-alikes, by the likelihood of the signal
+    CAP = "cap"  # the signal itself with fresh noise, cut and scaled into the domain
+
+
+class LocalModel(StrEnum):
+    """What is sent along so that the device can pick."""
+
+    RIDGE = "ridge"  # a linear map by tempered ridge regression: our default
+    PCA = "pca"  # principal components, as published
+    PCA_MAP = "pca-map"  # the same estimates as a smaller linear map
+    NETWORK = "network"  # nothing: the device holds the whole model
+    NONE = "none"  # nothing: the device takes the first
+
+
+POSTERIOR = {
+    Algorithm.NOPOST: Posterior.NONE,
+    Algorithm.NOPOST_REALUSER: Posterior.NONE,
+    Algorithm.IG_SIG: Posterior.UNIFORM,
+    Algorithm.AVG: Posterior.CAP,
+    Algorithm.SAT: Posterior.CAP,
+    Algorithm.AVG_REALUSER: Posterior.REALUSER,
+    Algorithm.SAT_REALUSER: Posterior.REALUSER,
+    Algorithm.EXACT: Posterior.REALUSER,
+}
+AVERAGING = frozenset({Algorithm.AVG, Algorithm.AVG_REALUSER})  # utility of all items of the slate, not of the t best
+WITHOUT_LOOK_ALIKES = frozenset({Algorithm.NOPOST, Algorithm.AVG, Algorithm.SAT})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The public parameters of an answer."""
+
+    algorithm: Algorithm = Algorithm.EXACT
+    local_model: LocalModel = LocalModel.RIDGE
+    draws: int = 25  # of the posterior, for the slate (q1)
+    model_draws: int = 1000  # of the posterior, for the principal components (q2)
+    r: int = 100  # best items of each draw that count
+    components: int = 20  # of the principal components (p)
+    coverage: float = 0.99  # share of the posterior's weight that `exact` looks at
+    most_rows: int = (
+        4096  # look-alikes that `exact` and ridge weigh at most; beyond, an even sample of the weight stands for all
+    )
+    strength: float = 0.01  # of the ridge penalty
+
+    def __post_init__(self) -> None:
+        keep(
+            self,
+            algorithm=member("algorithm", Algorithm, self.algorithm),
+            local_model=member("local_model", LocalModel, self.local_model),
+            draws=whole("draws", self.draws, least=1),
+            model_draws=whole("model_draws", self.model_draws, least=1),
+            r=whole("r", self.r, least=1),
+            components=whole("components", self.components, least=1, most=0xFFFF),
+            coverage=probability("coverage", self.coverage),
+            most_rows=whole("most_rows", self.most_rows, least=1),
+            strength=positive("strength", self.strength),
+        )
+        if self.local_model in (LocalModel.PCA, LocalModel.PCA_MAP) and self.posterior is Posterior.NONE:
+            raise InvalidParameter(
+                f"{self.algorithm} has no posterior to find principal components in: choose ridge, network or none."
+            )
+
+    @property
+    def posterior(self) -> Posterior:
+        return POSTERIOR[self.algorithm]
+
+    @property
+    def needs_look_alikes(self) -> bool:
+        return self.algorithm not in WITHOUT_LOOK_ALIKES or self.local_model is LocalModel.RIDGE
