@@ -38,7 +38,7 @@ def run() -> list[Row]:
 
 
 def _answers(flags: np.ndarray, count: int, target: float, rng: np.random.Generator) -> list[Row]:
-    scorer = TwoTower(_tastes(rng), flags)  # quick to tabulate; an answer reads nothing but tables
+    scorer = TwoTower(_tastes(), flags)  # quick to tabulate; an answer reads nothing but tables
     features = np.concatenate([rng.dirichlet(np.full(_GENRES, 0.6), count) for _ in range(2)], axis=1)
     tables = build_tables(scorer, features, r=_R)
     signals = [features[place] + rng.laplace(scale=_ETA, size=2 * _GENRES) for place in rng.integers(count, size=16)]
@@ -63,7 +63,8 @@ def _answers(flags: np.ndarray, count: int, target: float, rng: np.random.Genera
     single, double = tables.features, tables.features.astype(np.float64)
     signal = signals[0]
     arithmetic = 2.0 * len(scorer.classes) * count
-    where = f"k={_K}, q1={_DRAWS}, q2={_MODEL_DRAWS}, {_ITEMS:,} items, {len(scorer.classes):,} classes"
+    listed = np.diff(tables.starts).mean()
+    where = f"k={_K}, q1={_DRAWS}, q2={_MODEL_DRAWS}, {_ITEMS:,} items, {len(scorer.classes):,} classes, lists of {listed:.0f}"
     return [
         compare(f"answer-{count}", "cached numpy, on items", published, by_item, target=target,
                 note=f"sat-realuser + PCA, {where}"),
@@ -163,8 +164,9 @@ def _flags(rng: np.random.Generator) -> np.ndarray:
     return np.asarray(sets[common])
 
 
-def _tastes(rng: np.random.Generator) -> dict[str, np.ndarray]:
-    weights = _random(tower_shapes(_GENRES), rng)
+def _tastes() -> dict[str, np.ndarray]:
+    """Fixed, so that the lists are as long as those of a network trained on MovieLens: 25 to 30 classes on average."""
+    weights = _random(tower_shapes(_GENRES), np.random.default_rng(1))
     weights["user.0.weight"] *= 4.0  # people differ: about 500 classes are among somebody's best
     weights["item.1.weight"] *= 0.5
     return weights

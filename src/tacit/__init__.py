@@ -4,18 +4,41 @@ Rooms are loaded when they are first used, so that ``import tacit`` is quick.
 """
 
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tacit.curator import fit as fit
+    from tacit.device import Device as Device
+    from tacit.ledger import Budget as Budget
+    from tacit.messages.store import Store as Store
 
 __version__ = "0.1.0"
 
-_ROOMS = ("audit", "data", "errors", "guarantees", "ledger", "mechanisms")
+_ROOMS = (
+    "audit",
+    "curator",
+    "data",
+    "device",
+    "errors",
+    "evaluation",
+    "guarantees",
+    "ledger",
+    "mechanisms",
+    "messages",
+    "models",
+    "server",
+    "systems",
+)
+_NAMES = {"Budget": "tacit.ledger", "Device": "tacit.device", "Store": "tacit.messages.store", "fit": "tacit.curator"}
 
-__all__ = ["__version__", *_ROOMS]
+__all__ = ["Budget", "Device", "Store", "__version__", "fit", *_ROOMS]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"tacit.{name}")
+    if name in _NAMES:
+        return getattr(import_module(_NAMES[name]), name)
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")
 
 

@@ -5,6 +5,7 @@ from tacit.ledger.amounts import Cost
 from tacit.ledger.budgets import Accounting, Budget, Period, Terms
 from tacit.ledger.chain import Head
 from tacit.ledger.impressions import ImpressionLedger
+from tacit.ledger.keeping import Stored
 from tacit.ledger.privacy import PrivacyLedger
 from tacit.ledger.receipts import Charge, Receipt
 from tacit.ledger.reporting import Counted, Report
@@ -26,6 +27,7 @@ __all__ = [
     "Receipt",
     "Report",
     "Statement",
+    "Stored",
     "Terms",
     "Window",
     "month",

@@ -27,6 +27,10 @@ CHARGED = Query(  # the lanes, the subject, the release id
     "LEFT JOIN releases r ON r.entry = e.number WHERE s.name = ? AND e.release_id = ?",
     ("int", "text", "text"),
 )
+STORED = (  # the lanes, the subject: her charges of which something was kept, newest first (a subject has one lane)
+    f"{_ENTRY}, r.content, r.seal FROM subjects s JOIN entries e ON e.subject = s.number {_BEFORE} "
+    "JOIN releases r ON r.entry = e.number WHERE s.name = ? ORDER BY e.number DESC"
+)
 SPENT_BEFORE = Query(  # the lanes, the subject, the time: her last entry before it
     f"{_ENTRY} FROM entries e {_BEFORE} "
     "WHERE e.subject = ? AND e.windowed = 1 AND e.at < ? ORDER BY e.at DESC, e.number DESC LIMIT 1",

@@ -1,11 +1,12 @@
 """Stored releases: what was drawn for a charge, kept so that a retry sends the same bytes."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tacit.errors import InvalidParameter, LedgerDamaged, TacitError
 from tacit.ledger.charging import stored_release
-from tacit.ledger.entries import CHARGED, linked_charge, seal_of_release
-from tacit.ledger.stores.interface import Row, Writer
+from tacit.ledger.entries import CHARGED, STORED, linked_charge, seal_of_release
+from tacit.ledger.stores.interface import Reader, Row, Writer
 from tacit.ledger.stores.schema import RELEASES
 
 
@@ -13,6 +14,23 @@ class Kept(NamedTuple):
     subject: str
     release_id: str
     content: bytes
+
+
+class Stored(NamedTuple):
+    """What was kept for a charge."""
+
+    release_id: str
+    at: int  # when it was charged: microseconds since 1970
+    content: bytes
+
+
+def stored_releases(reader: Reader, lanes: int, subject: str) -> Iterator[Stored]:
+    """What was kept for a subject's charges, newest first; each is checked as it is found."""
+    for *found, content, seal in reader.stream(STORED, (lanes, subject)):
+        entry = linked_charge(tuple(found))
+        kept = stored_release(entry.number, content, seal)
+        if kept is not None:
+            yield Stored(entry.release_id, entry.at, kept)
 
 
 def commit_releases(writer: Writer, lanes: int, wished: list[Kept]) -> list[bytes | TacitError]:

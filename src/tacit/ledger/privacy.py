@@ -7,7 +7,7 @@
 The charge is on the disk before anything is drawn. A crash in between loses budget, never privacy.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 
 from tacit.errors import InvalidParameter, TacitError
 from tacit.guarantees import Guarantee, Neighbours
@@ -21,7 +21,7 @@ from tacit.ledger.clock import Clock, now
 from tacit.ledger.enrolling import commit_enrolments
 from tacit.ledger.entries import BOOK, SUBJECT
 from tacit.ledger.grouping import GroupCommit
-from tacit.ledger.keeping import Kept, commit_releases
+from tacit.ledger.keeping import Kept, Stored, commit_releases, stored_releases
 from tacit.ledger.known import Known
 from tacit.ledger.names import name
 from tacit.ledger.opened import OpenedLedger
@@ -116,6 +116,15 @@ class PrivacyLedger(OpenedLedger):
         if isinstance(outcome, TacitError):
             raise outcome
         return outcome
+
+    def stored(self, subject: str) -> Generator[Stored, None, None]:
+        """What was kept for a subject, newest first. Reading charges nothing and draws nothing; close it where it is left early."""
+        wanted = name("a subject", subject)
+        with self._store.read() as reader:
+            (row,) = reader.ask(SUBJECT, [(wanted,)])()
+            if row is None:
+                raise unknown_subject()
+            yield from stored_releases(reader, self._store.lanes, wanted)
 
     def terms(self, subject: str) -> Terms:
         """What was agreed with a subject."""

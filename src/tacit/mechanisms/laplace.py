@@ -28,12 +28,13 @@ _SATURATION = (1 << 31) - 1  # releases fit an int32 on the wire; cutting after 
 class VectorLaplace:
     """One vector of features in [low, high]^dimension plus discrete Laplace noise of ``scale`` on a grid of 2^-``grid_bits``.
 
-    (1/scale)-metric privacy in L1: the loss between two vectors is at most (their L1 distance + rounding) / scale.
+    (1/scale)-metric privacy in L1: the loss between two vectors is at most (their L1 distance + rounding) / scale. A float scale
+    is the binary number that it is; a ``Fraction`` says 1/10 exactly, for parties that have to agree on it.
     """
 
     name: ClassVar[str] = "vector-laplace"
     dimension: int
-    scale: float
+    scale: float | Fraction
     low: float = 0.0
     high: float = 1.0
     grid_bits: int = 20
@@ -42,7 +43,7 @@ class VectorLaplace:
         keep(
             self,
             dimension=whole("dimension", self.dimension, least=1, most=1 << 22),
-            scale=positive("scale", self.scale),
+            scale=_checked_scale(self.scale),
             low=finite("low", self.low),
             high=finite("high", self.high),
             grid_bits=whole("grid_bits", self.grid_bits, least=0, most=30),
@@ -88,6 +89,15 @@ class VectorLaplace:
             raise InvalidInput("every feature must be a finite number.")
         # clipping moves no two vectors apart, so distances only shrink; 2^bits times a float is exact
         return np.rint(np.clip(values, self.low, self.high) * 2.0**self.grid_bits).astype(np.int64)
+
+
+def _checked_scale(scale: float | Fraction) -> float | Fraction:
+    """A fraction stays the fraction it is."""
+    if not isinstance(scale, Fraction):
+        return positive("scale", scale)
+    if scale <= 0:
+        raise InvalidParameter(f"scale must be a finite number above 0, not {scale}.")
+    return scale
 
 
 @dataclass(frozen=True)

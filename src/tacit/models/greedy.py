@@ -55,15 +55,14 @@ def from_weights(
     t: int,
 ) -> NDArray[np.int64]:
     """The slate for weighted look-alikes that see the full utility of every candidate class: no draws, no cut at r."""
-    candidates = tables.columns[: tables.candidates]
     slate: NDArray[np.int64] = work.greedy_on_weights(
         tables.utilities,
         tables.tops,
         rows,
         (weights / weights.sum()).astype(np.float32),
-        classes.first[candidates].astype(np.int64),
-        classes.sizes[candidates],
-        classes.starts[candidates],
+        tables.items,
+        tables.sizes,
+        tables.members,
         classes.members,
         k,
         min(t, k),

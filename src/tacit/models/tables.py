@@ -31,7 +31,7 @@ class Tables:
     version: str  # of the store they were worked out from, and of r
     r: int
     features: NDArray[np.float32]
-    starts: NDArray[np.int64]
+    starts: NDArray[np.signedinteger[Any]]  # where each list begins, and the end of the last
     listed: NDArray[Any]  # classes of the top-r lists, by utility descending
     kept: NDArray[Any]  # how many members of each are among the r best items
     exact: NDArray[np.float32]  # their utilities
@@ -39,7 +39,14 @@ class Tables:
     scale: np.float32
     columns: NDArray[np.int32]  # the class of each column
     tops: NDArray[np.uint16]  # the largest utility of each row among candidates
-    candidates: int  # columns before this one are classes that stand in somebody's top-r list
+    items: NDArray[np.int64]  # the smallest item of each candidate
+    sizes: NDArray[np.int32]  # how many members each candidate has
+    members: NDArray[np.int32]  # where its members begin in `Classes.members`
+
+    @property
+    def candidates(self) -> int:
+        """Columns before this one are classes that stand in somebody's top-r list."""
+        return int(self.items.size)
 
     def __len__(self) -> int:
         return len(self.features)
@@ -67,7 +74,7 @@ class Tables:
         from safetensors.numpy import save_file
 
         arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        about = {"format": FORMAT, "version": self.version, "r": self.r, "candidates": self.candidates}
+        about = {"format": FORMAT, "version": self.version, "r": self.r}
         save_file({**arrays, "scale": np.array([self.scale])}, path, metadata={"tables": json.dumps(about)})
 
     @classmethod
@@ -87,9 +94,7 @@ class Tables:
             if isinstance(problem, InvalidModel | FileNotFoundError):
                 raise
             raise InvalidModel(f"{path} cannot be read as tables: build them again.") from problem
-        return cls(
-            version, about["r"], scale=np.float32(arrays.pop("scale")[0]), candidates=about["candidates"], **arrays
-        )
+        return cls(version, about["r"], scale=np.float32(arrays.pop("scale")[0]), **arrays)
 
 
 def tables_version(store_version: str, r: int) -> str:
@@ -131,23 +136,31 @@ def build_tables(
     listed = np.concatenate([part[0] for part in lists])
     stands = np.zeros(len(classes), dtype=np.bool_)
     stands[listed] = True
-    columns = np.concatenate([np.flatnonzero(stands), np.flatnonzero(~stands)]).astype(np.int32)
+    candidates = np.flatnonzero(stands)
+    columns = np.concatenate([candidates, np.flatnonzero(~stands)]).astype(np.int32)
     for first in range(0, len(utilities), 1024):  # in place and in parts: the table is the largest thing here
         utilities[first : first + 1024] = utilities[first : first + 1024][:, columns]
     return Tables(
         version=tables_version(store_version, r),
         r=r,
         features=np.ascontiguousarray(look_alikes, dtype=np.float32),
-        starts=np.concatenate([[0], np.cumsum(np.concatenate([part[3] for part in lists]))]).astype(np.int64),
+        starts=_starts(np.concatenate([part[3] for part in lists])),
         listed=listed,
         kept=np.concatenate([part[1] for part in lists]),
         exact=np.concatenate([part[2] for part in lists]),
         utilities=utilities,
         scale=scale,
         columns=columns,
-        tops=utilities[:, : int(stands.sum())].max(axis=1),
-        candidates=int(stands.sum()),
+        tops=utilities[:, : candidates.size].max(axis=1),
+        items=classes.first[candidates].astype(np.int64),
+        sizes=classes.sizes[candidates],
+        members=classes.starts[candidates],
     )
+
+
+def _starts(lengths: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    return ends.astype(np.int32 if ends[-1] < 1 << 31 else np.int64)
 
 
 def tops_of(

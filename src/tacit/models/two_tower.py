@@ -83,7 +83,8 @@ class TwoTower:
         return cls(weights, tensors["flags"].astype(np.bool_))
 
     def _tower(self, name: str, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        hidden = inputs @ self.weights[f"{name}.0.weight"] + self.weights[f"{name}.0.bias"]
-        np.maximum(hidden, 0.0, out=hidden)
-        vectors: NDArray[np.float32] = hidden @ self.weights[f"{name}.1.weight"] + self.weights[f"{name}.1.bias"]
-        return vectors
+        for layer in range(len(WIDTHS)):
+            if layer:
+                np.maximum(inputs, 0.0, out=inputs)
+            inputs = inputs @ self.weights[f"{name}.{layer}.weight"] + self.weights[f"{name}.{layer}.bias"]
+        return inputs

@@ -36,7 +36,6 @@ def test_draws_are_the_same_for_the_same_uniform_numbers(distances: np.ndarray) 
         assert running == pytest.approx(loops_plain.running_weights(distances, eta), rel=1e-10)
         drawn = compiled.draw_rows(running, uniforms)
         assert (drawn == loops_plain.draw_rows(running, uniforms)).all()
-            drawn == loops_plain.draw_rows(distances, eta, uniforms)
         assert 0 <= drawn.min() <= drawn.max() < 5000
 
 

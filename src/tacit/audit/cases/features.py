@@ -5,8 +5,9 @@ the largest one.
 """
 
 import math
+from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.audit import check, distribution, empirical, exact
 from tacit.audit.cases import Case, Draws, FromOutside, Twin
 from tacit.audit.findings import By, Finding, Measure
-from tacit.audit.twins.features import FloatNoise, RedrawnUntilInside, SeededNoise, last_bit
+from tacit.audit.twins.features import (
+    ClampedNoise,
+    FloatNoise,
+    FreshOnRetry,
+    RedrawnUntilInside,
+    SeededNoise,
+    last_bit,
+)
+from tacit.guarantees import Guarantee
 from tacit.mechanisms import VectorLaplace
 from tacit.mechanisms.noise import Noise
 from tacit.mechanisms.samplers import discrete_laplace
@@ -26,12 +35,29 @@ class _OnGrid(check.Claims, Protocol):
     def log_pmf(self, steps: NDArray[np.int64], features: ArrayLike, /) -> NDArray[np.float64]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class SentTwice:
+    """Sound: a signal is kept and sent again as it was. Outputs are both messages, one after the other."""
+
+    name: ClassVar[str] = VectorLaplace.name
+    real: VectorLaplace
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.real.guarantee
+
+    def log_pmf(self, steps: NDArray[np.int64], features: ArrayLike) -> NDArray[np.float64]:
+        first, again = np.split(steps, 2, axis=-1)
+        return np.where((first == again).all(axis=-1), self.real.log_pmf(first, features), -np.inf)
+
+
 def cases() -> list[Case]:
     return [
         Case(_NAME, By.EXACT, lambda noise, draws: on_the_grid(VectorLaplace(1, 0.25, grid_bits=5), 1, 5)),
         Case(_NAME, By.EXACT, lambda noise, draws: on_the_grid(VectorLaplace(2, 0.5, grid_bits=2), 2, 2)),
         Case(_NAME, By.EXACT, lambda noise, draws: between_the_grid(VectorLaplace(1, 0.5, grid_bits=2), 1, 2)),
         Case(_NAME, By.EXACT, lambda noise, draws: between_the_grid(VectorLaplace(2, 0.5, grid_bits=1), 2, 1)),
+        Case(_NAME, By.EXACT, lambda noise, draws: sent_twice(SentTwice(VectorLaplace(1, 0.25, grid_bits=3)), 3)),
         Case(_NAME, By.DISTRIBUTION, _sampler),
         *(look.case() for look in from_outside()),
     ]
@@ -44,6 +70,18 @@ def twins() -> list[Twin]:
             _NAME,
             "redraws until the value lies in the domain; the normaliser tells the features",
             lambda noise, draws: on_the_grid(RedrawnUntilInside(VectorLaplace(1, 0.25, grid_bits=5)), 1, 5),
+        ),
+        Twin(
+            ClampedNoise.name,
+            _NAME,
+            "cuts the density of the noise; which outputs are possible tells the features",
+            lambda noise, draws: on_the_grid(ClampedNoise(VectorLaplace(1, 0.125, grid_bits=5)), 1, 5),
+        ),
+        Twin(
+            FreshOnRetry.name,
+            _NAME,
+            "draws fresh noise to send a signal again; two signals tell twice as much as the one that was charged",
+            lambda noise, draws: sent_twice(FreshOnRetry(VectorLaplace(1, 0.25, grid_bits=3)), 3),
         ),
         Twin(
             FloatNoise.name,
@@ -87,10 +125,16 @@ def between_the_grid(mechanism: _OnGrid, dimension: int, bits: int) -> Finding:
     )
 
 
+def sent_twice(mechanism: _OnGrid, bits: int) -> Finding:
+    """One feature whose signal is sent, and sent again after a failure: all pairs of inputs, all pairs of messages."""
+    points = [np.array([place / 2**bits]) for place in range(2**bits + 1)]
+    return _per_distance(mechanism, points, 2, bits, rounding=0.0, case="a signal and its retry")
+
+
 def _per_distance(
-    mechanism: _OnGrid, points: list[NDArray[np.float64]], dimension: int, bits: int, *, rounding: float, case: str
+    mechanism: _OnGrid, points: list[NDArray[np.float64]], outputs: int, bits: int, *, rounding: float, case: str
 ) -> Finding:
-    window = np.array(list(product(range(-1, 2**bits + 2), repeat=dimension)))
+    window = np.array(list(product(range(-1, 2**bits + 2), repeat=outputs)))
     logs = np.stack([mechanism.log_pmf(window, point) for point in points])
     pairs = exact.all_pairs(len(points))
     places = np.stack(points)

@@ -72,6 +72,44 @@ class SeededNoise:
         return released(self.real.release(features, ReplayedNoise(self.seed)).value, no_promise(self.guarantee), noise)
 
 
+@dataclass(frozen=True, slots=True)
+class ClampedNoise:
+    """Cuts the density of the noise at three scales: which outputs are possible at all then tells the features."""
+
+    name: ClassVar[str] = "clamped-noise-density"
+    real: VectorLaplace
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.real.guarantee
+
+    def log_pmf(self, steps: NDArray[np.int64], features: ArrayLike) -> NDArray[np.float64]:
+        bits = self.real.grid_bits
+        centre = np.rint(np.clip(np.asarray(features), self.real.low, self.real.high) * 2.0**bits)
+        rate = float(1 / self.real.scale_in_steps)
+        most = math.floor(3.0 / rate)
+        total = math.log(np.exp(-np.abs(np.arange(-most, most + 1)) * rate).sum())
+        away = np.abs(steps - centre)
+        law: NDArray[np.float64] = np.where(away > most, -np.inf, -away * rate - total).sum(axis=-1)
+        return law
+
+
+@dataclass(frozen=True, slots=True)
+class FreshOnRetry:
+    """Draws fresh noise when a message has to be sent again, and charges for one: both together lose twice as much."""
+
+    name: ClassVar[str] = "fresh-noise-on-retry"
+    real: VectorLaplace
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.real.guarantee
+
+    def log_pmf(self, steps: NDArray[np.int64], features: ArrayLike) -> NDArray[np.float64]:
+        first, again = np.split(steps, 2, axis=-1)
+        return self.real.log_pmf(first, features) + self.real.log_pmf(again, features)
+
+
 def last_bit(value: float, bits: int = 53) -> int:
     """1 if a double within (-1/2, 1/2) is no multiple of 2^-bits, 0 if it is, 2 elsewhere: what betrays noise in floats."""
     if not abs(value) < 0.5:

@@ -1,0 +1,6 @@
+"""The curator: a trusted holder of raw ratings, who fits models from them and releases statistics about them."""
+
+from tacit.curator.factorise import factorise
+from tacit.curator.fit import PrivateTraining, fit
+
+__all__ = ["PrivateTraining", "factorise", "fit"]
