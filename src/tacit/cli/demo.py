@@ -1,6 +1,6 @@
-"""``tacit demo``: load the embedded data, release from it by every mechanism, add up what it cost, audit the claims."""
+"""``tacit demo``: load the embedded data, recommend from it privately, release from it by every mechanism, audit the claims."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tacit.audit import AuditReport
+    from tacit.cli.demo_multi_selection import Shown as Selection
     from tacit.cli.showcase import Shown
     from tacit.data import Ratings
     from tacit.guarantees import Guarantee
@@ -27,8 +28,9 @@ def demo(
         typer.Option("--json", help="Also write what was shown as JSON; - is standard output.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """The main job on embedded data: describe it, release from it, print every guarantee, audit every claim."""
+    """The main job on embedded data: recommend from it privately, release from it, print every guarantee, audit every claim."""
     from tacit.cli.audit import audited
+    from tacit.cli.demo_multi_selection import show as multi_selection
     from tacit.cli.showcase import curator_releases, device_releases
     from tacit.guarantees import compose, tight
 
@@ -39,25 +41,32 @@ def demo(
     console.print(f"   {ratings.provenance.source}; {ratings.provenance.licence}")
     console.print("   A topic is a genre; where there are no genres, one of the first items of the catalogue.\n")
 
-    console.print("[bold]2. Releases[/bold]  Each answer is drawn anew with exact noise from the operating system.")
+    console.print("[bold]2. Multi-selection[/bold]  A device asks without telling, and picks at home.")
+    selection = multi_selection(ratings, console)
+    if selection is None:
+        console.print("   Not shown: it needs three users to ask and some more to learn from, with five ratings each.")
+    else:
+        _ways(console, selection)
+
+    console.print("\n[bold]3. Releases[/bold]  Each answer is drawn anew with exact noise from the operating system.")
     curator, device = list(curator_releases(ratings)), list(device_releases(ratings))
     _table(console, "A trusted curator answers about everybody (protects one user's rows)", curator)
     _table(console, "Devices answer for themselves (nobody is trusted)", device)
 
     guarantees = [shown.guarantee for shown in curator]
     basic, best = compose(guarantees), tight(guarantees, DELTA)
-    console.print("\n[bold]3. What the curator's answers add up to, for each user[/bold]")
+    console.print("\n[bold]4. What the curator's answers add up to, for each user[/bold]")
     console.print(f"   basic composition: {basic}")
     console.print(f"   tight composition: {best}")
     console.print(f"   with a device's:   {_refusal(basic, device[1].guarantee)}\n", soft_wrap=True)
 
     console.print(
-        "[bold]4. The audit[/bold]  Every claim against its exact or empirical loss; every broken twin must be caught."
+        "[bold]5. The audit[/bold]  Every claim against its exact or empirical loss; every broken twin must be caught."
     )
     report = audited()
     _summary(console, report)
     if json_file is not None:
-        _write(json_file, ratings, [*curator, *device], best, report)
+        _write(json_file, ratings, selection, [*curator, *device], best, report)
     if not report.passed:
         raise typer.Exit(1)
 
@@ -117,7 +126,42 @@ def _refusal(first: "Guarantee", second: "Guarantee") -> str:
         return f"refused ({refused})"
 
 
-def _write(target: str, ratings: "Ratings", rows: list["Shown"], total: "Guarantee", report: "AuditReport") -> None:
+def _ways(console: "Console", shown: "Selection") -> None:
+    from rich.table import Table
+
+    from tacit.cli.demo_multi_selection import ETA, USERS
+
+    title = f"{USERS} held-out users at most, eta = {ETA}: share of the best item's utility"
+    table = Table("algorithm", "local model", "k", "kept", "over ig-sig", "", title=title, title_justify="left")
+    for way in shown.ways:
+        kept, gain = f"{way.kept:.1%} ± {way.error:.1%}", f"{way.gain:+.1%} ± {way.gain_error:.1%}"
+        table.add_row(way.algorithm, way.local_model, str(way.k), kept, gain if way.gain_error else "", way.remark)
+    console.print(table)
+    console.print(
+        "   With few look-alikes and much noise a signal may not be worth its epsilon: most of the benefit is the choice among k. "
+        "All of it, beside the paper's figures: tacit evaluate multi-selection",
+        soft_wrap=True,
+    )
+
+
+def _selection(shown: "Selection") -> dict[str, Any]:
+    """What left the device, what came back, and how the methods compare. The pick stays at home."""
+    return {
+        "signal": shown.signal,
+        "slate": list(shown.slate),
+        "store": shown.store.guarantee.to_json(),
+        "ways": [way._asdict() for way in shown.ways],
+    }
+
+
+def _write(
+    target: str,
+    ratings: "Ratings",
+    selection: "Selection | None",
+    rows: list["Shown"],
+    total: "Guarantee",
+    report: "AuditReport",
+) -> None:
     shown = [
         {
             "question": row.question,
@@ -129,6 +173,7 @@ def _write(target: str, ratings: "Ratings", rows: list["Shown"], total: "Guarant
     ]
     content = {
         "data": ratings.describe().as_dict(),
+        "multi_selection": None if selection is None else _selection(selection),
         "releases": shown,
         "total": total.to_json(),
         "audit": report.to_json(),

@@ -62,7 +62,7 @@ def test_every_command_has_help_with_an_example(words: tuple[str, ...]) -> None:
 
 def test_every_command_has_its_place_in_the_docs() -> None:
     page = (ROOT / "docs" / "command-line.md").read_text()
-    for command in ("demo", "audit", "data list", "data describe", "data import"):
+    for command in ("demo", "audit", "fit", "evaluate", "data list", "data describe", "data import"):
         assert f"tacit {command}" in page
 
 
@@ -80,6 +80,13 @@ def test_demo_releases_adds_up_and_audits(tmp_path: Path) -> None:
     assert 0 < shown["total"]["epsilon"] <= 4.0  # 0.5 + 1 + 1 + 0.5 + 1 by basic composition
     assert all(row["holds"] for row in shown["audit"]["mechanisms"])
     assert all(row["caught"] for row in shown["audit"]["twins"])
+    asked = shown["multi_selection"]
+    assert len(asked["slate"]) == 5
+    assert not asked["signal"]["simulated"]
+    assert "picked" not in asked
+    kept = {way["algorithm"]: way["kept"] for way in asked["ways"]}
+    assert 0.5 < kept["nopost"] < kept["exact"] <= 1.0
+    assert "stays on the device" in done.stdout
 
 
 def test_demo_works_on_ratings_without_genres(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Each system, wired in one process: its parties speak through their real messages."""

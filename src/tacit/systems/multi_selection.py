@@ -1,0 +1,89 @@
+"""Multi-selection from end to end in one process: device, wire, server, wire, device, in the paper's order. For trying and testing.
+
+A real device adds what a simulation has no use for: a profile, a ledger that charges, a memo of the signal (tacit.device).
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.device.multi_selection import best, codes_of, estimator, mechanism_of
+from tacit.guarantees import Guarantee
+from tacit.mechanisms import SYSTEM_NOISE, Noise
+from tacit.messages.multi_selection import Reply, Request, Signal, exact_eta
+from tacit.messages.store import Store
+from tacit.models.scorer import class_scores
+from tacit.models.tables import Tables
+from tacit.server.algorithms import Algorithm, LocalModel
+from tacit.server.multi_selection import MultiSelection
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was sent, what came back, what was picked, and what privacy cost; utilities are the server's model at the true features.
+
+    Only ``request`` leaves the device. Everything else about the pick is private: it is for experiments.
+    """
+
+    request: bytes
+    reply: bytes
+    guarantee: Guarantee  # of the signal
+    slate: tuple[int, ...]  # codes of items
+    picked: tuple[int, ...]
+    best: float  # the utility of the t best of all items
+    offered: float  # of the t best items of the slate
+    taken: float  # of the picked items
+
+    @property
+    def slate_regret(self) -> float:
+        """d_i: what the slate lacks."""
+        return self.best - self.offered
+
+    @property
+    def pick_regret(self) -> float:
+        """d_f: what the pick lacks."""
+        return self.best - self.taken
+
+    def __repr__(self) -> str:
+        return f"Outcome({len(self.slate)} items, {len(self.request)} bytes sent, {len(self.reply)} bytes received)"
+
+
+def simulate(
+    store: Store,
+    features: ArrayLike,
+    eta: float | str | Decimal | Fraction = 0.1,
+    k: int = 5,
+    t: int = 1,
+    algorithm: Algorithm | str = Algorithm.EXACT,
+    local_model: LocalModel | str = LocalModel.RIDGE,
+    noise: Noise = SYSTEM_NOISE,
+    rng: np.random.Generator | None = None,
+    tables: Tables | None = None,
+) -> Outcome:
+    """One user with these features asks once. ``rng`` is the server's coins; ``tables`` spare it working them out again."""
+    # 1. The device perturbs and sends; features outside the domain are refused before any noise is drawn.
+    true, exact = store.space.check(features), exact_eta(eta)
+    signal = Signal.from_release(mechanism_of(store.space, exact).release(true, noise), exact)
+    request = Request(signal, k, t).to_bytes()
+    # 2. The server guesses, chooses and fits.
+    server = MultiSelection(store, algorithm, local_model, tables=tables, rng=rng)
+    reply = server.answer_bytes(request)
+    # 3. The device picks. Nothing is sent.
+    read = Reply.from_bytes(reply)
+    slate = codes_of(read, store.items)
+    picked = [slate[place] for place in best(estimator(read, slate, store.space.dimension, store.scorer)(true), t)]
+    scores = class_scores(store.scorer, true[None])[0].astype(np.float64)[store.scorer.classes.of]
+    offered = np.sort(scores[slate])[::-1][:t]
+    return Outcome(
+        request,
+        reply,
+        signal.guarantee,
+        tuple(slate),
+        tuple(picked),
+        best=float(np.sort(scores)[::-1][:t].sum()),
+        offered=float(offered.sum()),
+        taken=float(scores[picked].sum()),
+    )
