@@ -1,6 +1,6 @@
 """The seven published algorithms of multi-selection by name, and `exact`, which is ours: how each guesses and what it maximises."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tacit.checks import keep, member, positive, probability, whole
@@ -66,6 +66,7 @@ class Settings:
         4096  # look-alikes that `exact` and ridge weigh at most; beyond, an even sample of the weight stands for all
     )
     strength: float = 0.01  # of the ridge penalty
+    ignores_signal: bool = False  # any look-alike may have sent it: for signals that tell nothing
 
     def __post_init__(self) -> None:
         keep(
@@ -87,7 +88,13 @@ class Settings:
 
     @property
     def posterior(self) -> Posterior:
-        return POSTERIOR[self.algorithm]
+        return Posterior.UNIFORM if self.ignores_signal else POSTERIOR[self.algorithm]
+
+    def without_signal(self) -> "Settings":
+        """For a signal that tells nothing: `exact` weighs all look-alikes alike, the published algorithms become `ig-sig`."""
+        if self.algorithm is Algorithm.EXACT:
+            return replace(self, ignores_signal=True)
+        return replace(self, algorithm=Algorithm.IG_SIG)
 
     @property
     def needs_look_alikes(self) -> bool:

@@ -4,7 +4,6 @@ Everything here is a function of the released signal, of public data and of the 
 change freely without touching what the device was promised.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,6 +93,6 @@ class MultiSelection:
         return self.answer(asked.signal, asked.k, asked.t).to_bytes()
 
     def guessed(self, signal: Signal) -> Guess:
-        """The posterior of one signal. A signal that tells nothing is answered as `ig-sig` answers."""
-        settings = replace(self.settings, algorithm=Algorithm.IG_SIG) if signal.empty else self.settings
+        """The posterior of one signal. One that tells nothing is answered as anybody would be."""
+        settings = self.settings.without_signal() if signal.empty else self.settings
         return Guess(settings, self.store.scorer, self.tables, signal.values, float(signal.eta), self._work, self.rng)

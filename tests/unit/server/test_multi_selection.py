@@ -187,7 +187,17 @@ def test_ig_sig_learns_nothing_about_the_user(store: Store) -> None:
 def test_a_signal_that_tells_nothing_is_answered_as_ig_sig_answers(store: Store) -> None:
     empty = Signal.nothing(2 * GENRES, Fraction(1, 10))
     for model in ("ridge", "pca", "none"):
-        assert server(store, "exact", model).answer(empty) == server(store, "ig-sig", model).answer(empty)
+        assert server(store, "sat-realuser", model).answer(empty) == server(store, "ig-sig", model).answer(empty)
+
+
+def test_exact_answers_a_signal_that_tells_nothing_by_weighing_everybody_alike(store: Store) -> None:
+    empty = Signal.nothing(2 * GENRES, Fraction(1, 10))
+    reply = server(store, "exact", "ridge").answer(empty, 3)
+    scores = item_scores(store, store.look_alikes)
+    slate = greedy_by_item(scores, np.full(len(scores), 1 / len(scores)), 3, 1, scores.shape[1])
+    assert codes(store, reply) == slate
+    assert reply.numbers == pytest.approx(fit_ridge(store.look_alikes, scores[:, slate], np.ones(80)).matrix, abs=2e-3)
+    assert reply == server(store, "exact", "ridge", seed=9).answer(empty, 3)  # no coins: there is nothing to draw
 
 
 def test_ridge_is_fitted_with_tempered_weights_of_all_look_alikes(store: Store, signal: Signal) -> None:
