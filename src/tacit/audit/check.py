@@ -57,6 +57,8 @@ def exactly(
             loss = exact.zcdp(laws, pairs)
         case Measure.PER_DISTANCE:
             raise InvalidParameter("a loss per distance needs distances: see tacit.audit.cases.features.")
+        case Measure.RENYI:
+            raise InvalidParameter("a Renyi divergence needs an order: see tacit.audit.cases.training.")
     return judged(mechanism, case, measure, loss, reference=reference, note=note, claimed=claimed)
 
 
@@ -159,6 +161,8 @@ def claimed_of(guarantee: Guarantee, measure: Measure) -> float:
         if guarantee.loss is None or guarantee.loss.kind is not LossKind.BOUNDED_RANGE:
             raise InvalidParameter("this guarantee claims no range of the loss.")
         return guarantee.loss.value
+    if measure is Measure.RENYI:
+        raise InvalidParameter("a guarantee states no Renyi divergence; say which is claimed.")
     if guarantee.per_distance is not (measure is Measure.PER_DISTANCE):
         raise InvalidParameter("an epsilon per distance is measured per distance, and no other epsilon is.")
     return guarantee.epsilon

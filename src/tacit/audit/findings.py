@@ -23,6 +23,7 @@ class Measure(StrEnum):
     PER_DISTANCE = "epsilon per distance"
     RANGE = "loss range"
     RHO = "rho"
+    RENYI = "Renyi divergence"  # of the order that the case names
 
 
 @dataclass(frozen=True, slots=True)

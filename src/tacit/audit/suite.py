@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from tacit.audit.cases import Case, Draws, FromOutside, Twin, features, responses, selection, sparse, sums
+from tacit.audit.cases import Case, Draws, FromOutside, Twin, features, responses, selection, sparse, sums, training
 from tacit.audit.findings import AuditReport, By, TwinFinding
 from tacit.errors import UnknownName
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
@@ -19,8 +19,10 @@ NAMES = (
     "vector-laplace",
     "laplace-sum",
     "gaussian-sum",
+    "sampled-gaussian",
 )
-_ROOMS = (responses, selection, sparse, features, sums)
+SYSTEMS = {"multi-selection": ("vector-laplace", "sampled-gaussian")}  # what a system's promises rest on
+_ROOMS = (responses, selection, sparse, features, sums, training)
 
 Progress = Callable[[int, int, str], None]  # done, in all, what comes next
 
@@ -59,11 +61,12 @@ def run(
 
 
 def selected(names: Iterable[str] | None) -> tuple[str, ...]:
-    """The known names among ``names``, in the order of the table; all of them if none are given."""
-    wanted = list(names or ())
+    """The known names among ``names``, in the order of the table; all of them if none are given. A system stands for its own."""
+    wanted = [one for name in names or () for one in SYSTEMS.get(name, (name,))]
     unknown = sorted(set(wanted) - set(NAMES))
     if unknown:
-        raise UnknownName(f"no mechanism is called {', '.join(map(repr, unknown))}; known are {', '.join(NAMES)}.")
+        known = ", ".join([*NAMES, *SYSTEMS])
+        raise UnknownName(f"no mechanism is called {', '.join(map(repr, unknown))}; known are {known}.")
     return tuple(name for name in NAMES if not wanted or name in wanted)
 
 

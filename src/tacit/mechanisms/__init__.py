@@ -8,6 +8,7 @@ from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, ReplayedNoise, SystemNoi
 from tacit.mechanisms.noisy_max import LaplaceNoisyMax
 from tacit.mechanisms.permute_and_flip import PermuteAndFlip
 from tacit.mechanisms.randomised_response import RandomisedResponse
+from tacit.mechanisms.sampled_gaussian import RowsOnDemand, SampledGaussian
 from tacit.mechanisms.scores import ProfileScores, ScoreSource, VoteTotals
 from tacit.mechanisms.sparse_vector import SparseVector
 from tacit.mechanisms.top_k import GumbelTopK
@@ -25,6 +26,8 @@ __all__ = [
     "ProfileScores",
     "RandomisedResponse",
     "ReplayedNoise",
+    "RowsOnDemand",
+    "SampledGaussian",
     "ScoreSource",
     "SparseVector",
     "SystemNoise",

@@ -3,12 +3,13 @@
 import json
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 from tacit import mechanisms
 from tacit.audit import AuditReport, By, Finding, Measure, TwinFinding, check, domains, suite
-from tacit.audit.cases import features, sums
+from tacit.audit.cases import features, sums, training
 from tacit.audit.twins.mislabelled import Mislabelled
 from tacit.errors import InvalidParameter, UnknownName
 from tacit.guarantees import Guarantee, Loss, Relation
@@ -21,6 +22,7 @@ from tacit.mechanisms import (
     PermuteAndFlip,
     ProfileScores,
     RandomisedResponse,
+    SampledGaussian,
     SparseVector,
     VectorLaplace,
     VoteTotals,
@@ -94,6 +96,7 @@ def test_these_claims_are_attained(exact_report: AuditReport) -> None:
         (VectorLaplace.name, Measure.PER_DISTANCE),
         (LaplaceSum.name, Measure.EPSILON),
         (GaussianSum.name, Measure.RHO),
+        (SampledGaussian.name, Measure.RENYI),
     }
 
 
@@ -115,6 +118,8 @@ def test_every_broken_twin_is_caught(exact_report: AuditReport) -> None:
         ("clipped-after-the-sum", 1.99, 2.01),
         ("clipped-per-coordinate", 0.0730, 0.0731),
         ("local-sensitivity-as-scale", math.inf, math.inf),
+        ("gradients-clipped-after-the-sum", 4 * 0.04871, 4 * 0.04872),
+        ("gradients-clipped-per-coordinate", 3 * 0.04871, 3 * 0.04872),
     ],
 )
 def test_twins_lose_what_theory_says(exact_report: AuditReport, name: str, low: float, high: float) -> None:
@@ -178,6 +183,30 @@ def test_a_measure_that_was_not_claimed_is_refused() -> None:
         check.exactly(RandomisedResponse(2, 1.0), range(2), measure=Measure.RANGE)
     with pytest.raises(InvalidParameter):
         check.exactly(RandomisedResponse(2, 1.0), range(2), measure=Measure.PER_DISTANCE)
+    with pytest.raises(InvalidParameter):
+        check.exactly(RandomisedResponse(2, 1.0), range(2), measure=Measure.RENYI)
+
+
+def test_a_step_of_training_understated_by_one_percent_fails() -> None:
+    class Wrong(SampledGaussian):
+        def renyi(self, order: int) -> float:
+            return 0.99 * super().renyi(order)
+
+    line, users = (1, 1.0, 1e-6, Fraction(1, 4), 1, 1.0, 2), (3, 1.0, 1e-6, Fraction(1), 1)
+    assert training.law_exactly(SampledGaussian(*line), 1, 2).tight
+    assert not training.law_exactly(Wrong(*line), 1, 2).holds
+    assert training.rows_exactly(SampledGaussian(*users)).tight
+    assert not training.rows_exactly(Wrong(*users)).holds
+
+
+def test_one_step_of_training_loses_no_more_than_it_claims_at_its_delta() -> None:
+    for rate, epsilon, delta in ((Fraction(1, 16), 0.5, 1e-6), (Fraction(1, 2), 4.0, 1e-3), (Fraction(1), 1.0, 1e-6)):
+        mechanism = SampledGaussian(1, epsilon, delta, rate, 1)
+        found = training.one_step_epsilon(mechanism)
+        assert 0.5 * epsilon < found < epsilon
+        assert found == pytest.approx(
+            training.one_step_epsilon_of_normal_laws(mechanism.noise_multiplier, float(rate), delta), abs=1e-9
+        )
 
 
 def test_an_unknown_mechanism_is_named_with_those_that_are_known() -> None:
@@ -224,3 +253,8 @@ def test_sparse_vector_attains_its_claim_with_many_queries() -> None:
     few = [closed_forms.sparse_vector(n, 1, 1, mechanism.scales, [((0, 1), (1, 0))]) for n in (2, 4, 8, 100)]
     assert few == sorted(few)
     assert few[-1] == pytest.approx(1.0, abs=1e-9)
+
+
+def test_a_system_stands_for_the_mechanisms_it_rests_on() -> None:
+    assert suite.selected(["multi-selection"]) == ("vector-laplace", "sampled-gaussian")
+    assert suite.selected(["gaussian-sum", "multi-selection"])[0] == "vector-laplace"  # in the order of the table, each once

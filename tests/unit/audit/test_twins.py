@@ -1,22 +1,31 @@
 """Twins are broken only where they say, and promise nothing."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from tacit.audit import closed_forms, domains, exact
-from tacit.audit.twins import REASON
+from tacit.audit.twins import REASON, training
 from tacit.audit.twins.features import FloatNoise, RedrawnUntilInside, SeededNoise, last_bit
 from tacit.audit.twins.mislabelled import Mislabelled, with_less_noise
 from tacit.audit.twins.responses import BitVectorResponse
 from tacit.audit.twins.sums import ClippedAfterSum, ClippedPerCoordinate, LocalSensitivity, PricedAsAdded
+from tacit.audit.twins.training import (
+    BoundTakenOnTrust,
+    ClippedAfterTheSum,
+    FixedBatch,
+    OneSampleForAllSteps,
+    TwoSteps,
+)
 from tacit.mechanisms import (
     ExponentialMechanism,
     GaussianSum,
     LaplaceSum,
     PermuteAndFlip,
     ProfileScores,
+    SampledGaussian,
     VectorLaplace,
 )
 
@@ -65,6 +74,30 @@ def test_less_noise_is_less_noise_under_the_old_claim() -> None:
     variance = with_less_noise(gaussian, 4.0).runs.variance_in_steps
     assert float(variance) == pytest.approx(float(gaussian.variance_in_steps) / 16.0, rel=1e-9)
     assert with_less_noise(laplace, 4.0).release([[0.1, 0.2]]).guarantee.promises_nothing
+
+
+@pytest.mark.parametrize("kind", [ClippedAfterTheSum, training.ClippedPerCoordinate, BoundTakenOnTrust, FixedBatch])
+def test_twins_of_private_training_promise_nothing_and_claim_what_the_real_one_claims(kind: type) -> None:
+    real = SampledGaussian(2, 1.0, 1e-6, Fraction(1, 2), 5)
+    twin = kind(real)
+    assert twin.guarantee == real.guarantee
+    assert twin.name != real.name
+    assert twin.release(np.array([[1, 2]])).guarantee.promises_nothing
+    assert with_less_noise(real, 4.0).runs.noise_multiplier == pytest.approx(real.noise_multiplier / 4.0, rel=1e-8)
+
+
+def test_two_sound_steps_are_two_steps_and_a_kept_sample_is_one_step_with_a_longer_row() -> None:
+    real = SampledGaussian(1, 2.0, 1e-3, Fraction(1, 4), 2, grid_bits=1)
+    line = np.arange(-60, 61)
+    plane = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
+    nobody, her = np.zeros((0, 1), dtype=np.int64), np.array([[2]])
+
+    def renyi(twin: TwoSteps) -> float:
+        return float(exact.renyi(twin.pmf(plane, her), twin.pmf(plane, nobody), 2.0))
+
+    assert renyi(TwoSteps(real)) == pytest.approx(2.0 * real.renyi(2), rel=1e-9)
+    kept = math.log1p(math.expm1(2.0 / real.noise_multiplier**2) / 16.0)  # the shift is sqrt(2) times as long
+    assert renyi(OneSampleForAllSteps(real)) == pytest.approx(kept, rel=1e-9)
 
 
 def test_seeded_noise_always_releases_the_same() -> None:

@@ -21,6 +21,7 @@ PAGES = sorted(
         "vector-laplace",
         "laplace-sum",
         "gaussian-sum",
+        "sampled-gaussian",
         "exact-samplers",
     )
 )

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.audit.distribution import off_by
 from tacit.audit.twins import no_promise
 from tacit.guarantees import Guarantee, Release
+from tacit.guarantees.sampled_gaussian import epsilon_of_sampled
 from tacit.guarantees.zcdp import epsilon_of_rho
-from tacit.mechanisms import GaussianSum
+from tacit.mechanisms import GaussianSum, SampledGaussian
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 
@@ -38,6 +39,9 @@ def with_less_noise(real: Any, factor: float) -> Mislabelled:
     """Runs ``real`` with its noise divided by ``factor`` (for selection: its rate multiplied) and claims what it claims."""
     if isinstance(real, GaussianSum):  # rho goes with the square of the noise
         runs: Any = replace(real, epsilon=epsilon_of_rho(real.rho * factor**2, real.delta))
+    elif isinstance(real, SampledGaussian):
+        less = real.noise_multiplier / factor
+        runs = replace(real, epsilon=epsilon_of_sampled(less, real.rate, real.steps, real.delta))
     else:
         runs = off_by(real, factor)
     return Mislabelled(f"{real.name}-with-less-noise", runs, real.guarantee)

@@ -1,0 +1,168 @@
+"""Gaussian sums over random samples of the users, many times over: the step of private training. Proof:
+docs/proofs/sampled-gaussian.md.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.checks import keep, positive, probability, whole
+from tacit.errors import InvalidInput
+from tacit.guarantees import ONE_USER, Guarantee, Release, approximate
+from tacit.guarantees.sampled_gaussian import MOST_STEPS, checked_rate, multiplier_for, renyi_of_sampled
+from tacit.mechanisms.drawn import released
+from tacit.mechanisms.grid import GridVector
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
+from tacit.mechanisms.samplers import discrete_gaussian
+from tacit.mechanisms.samplers.coins import bernoulli
+
+_CELLS = 1 << 21  # of a table that are looked at in one go
+
+
+@runtime_checkable
+class RowsOnDemand(Protocol):
+    """The rows of all users, computed only for those who are asked for.
+
+    Each row must depend on its own user, on earlier releases and on public things, and on nothing else: not on who else is asked
+    for, not even in its last bit.
+    """
+
+    @property
+    def n_users(self) -> int: ...
+
+    def of(self, users: NDArray[np.int64], /) -> Iterable[NDArray[np.integer[Any]]]:
+        """Tables of whole numbers whose rows, put one below the other, are those of ``users``."""
+
+
+@dataclass(frozen=True)
+class SampledGaussian:
+    """``steps`` sums of rows, each over a fresh random sample of the users, each with discrete Gaussian noise.
+
+    (epsilon, delta) for one user, all steps together. Rows are whole numbers of grid steps; a row's L2 norm is cut to
+    2^``grid_bits`` of them, which are worth ``bound``. A user is in a sample with probability ``rate``, by a coin of her own.
+    """
+
+    name: ClassVar[str] = "sampled-gaussian"
+    dimension: int
+    epsilon: float
+    delta: float
+    rate: Fraction
+    steps: int
+    bound: float = 1.0
+    grid_bits: int = 20
+
+    def __post_init__(self) -> None:
+        keep(
+            self,
+            dimension=whole("dimension", self.dimension, least=1, most=1 << 22),
+            epsilon=positive("epsilon", self.epsilon),
+            delta=probability("delta", self.delta),
+            rate=checked_rate(self.rate),
+            steps=whole("steps", self.steps, least=1, most=MOST_STEPS),
+            bound=positive("bound", self.bound),
+            grid_bits=whole("grid_bits", self.grid_bits, least=0, most=20),  # squares of 2^22 cells then fit an int64
+        )
+        discrete_gaussian.require_drawable(self.variance_in_steps)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What all ``steps`` releases together promise; so does each of them, and whatever is computed from them."""
+        return approximate(self.epsilon, self.delta, ONE_USER, proof=self.name)
+
+    @cached_property
+    def noise_multiplier(self) -> float:
+        """The noise's deviation over the bound, as small as (epsilon, delta) allows, rounded up."""
+        return multiplier_for(self.epsilon, self.delta, self.rate, self.steps)
+
+    @property
+    def bound_in_steps(self) -> int:
+        return 1 << self.grid_bits
+
+    @property
+    def step(self) -> Fraction:
+        """What one grid step is worth."""
+        return Fraction(self.bound) / self.bound_in_steps
+
+    @cached_property
+    def variance_in_steps(self) -> Fraction:
+        return (Fraction(self.noise_multiplier) * self.bound_in_steps) ** 2
+
+    def renyi(self, order: int) -> float:
+        """The Renyi divergence of a whole order that one step may cost, rounded up."""
+        return renyi_of_sampled(order, self.noise_multiplier, self.rate)
+
+    def pmf(self, steps: ArrayLike, rows: ArrayLike) -> NDArray[np.float64]:
+        """The probability that one step releases ``steps`` (outputs x dimension): a sum over all samples of a few users."""
+        table = self.cut(rows)
+        outputs = np.asarray(steps, dtype=np.int64).reshape(-1, self.dimension)
+        law = np.zeros(len(outputs))
+        for sampled in product((False, True), repeat=len(table)):
+            chance = self.rate ** sum(sampled) * (1 - self.rate) ** (len(table) - sum(sampled))
+            total = table[np.array(sampled, dtype=np.bool_)].sum(axis=0)
+            law += float(chance) * discrete_gaussian.pmf(outputs - total, self.variance_in_steps).prod(axis=1)
+        return law
+
+    def sample(self, n_users: int, noise: Noise = SYSTEM_NOISE) -> NDArray[np.int64]:
+        """Who is in this step. Secret: it must not be seen by whoever sees the release."""
+        return np.flatnonzero(bernoulli(self.rate, n_users, noise))
+
+    def release(self, rows: ArrayLike | RowsOnDemand, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
+        """One step: the noisy sum over a sample of all users' rows. To be called at most ``steps`` times for one guarantee.
+
+        The guarantee is that of all steps together: charge it once, before the first step, and do not add it up.
+        """
+        if isinstance(rows, RowsOnDemand):
+            sampled = self.sample(rows.n_users, noise)
+            parts: Iterable[ArrayLike] = rows.of(sampled)
+        else:
+            table = self._whole(rows)
+            sampled = self.sample(len(table), noise)
+            parts = (table[sampled],)
+        total, summed = np.zeros(self.dimension, dtype=np.int64), 0
+        for part in parts:
+            image = self.cut(part)
+            total += image.sum(axis=0)
+            summed += len(image)
+        if summed != sampled.size:  # a user's row twice would be twice the bound
+            raise InvalidInput("the source of rows must give one row for each user that it is asked for.")
+        noisy = total + discrete_gaussian.sample(self.variance_in_steps, self.dimension, noise)
+        return released(GridVector(noisy, self.step), self.guarantee, noise)
+
+    def cut(self, rows: ArrayLike) -> NDArray[np.int64]:
+        """Every row by itself, in whole numbers: its L2 norm is at most 2^grid_bits exactly."""
+        table, most = self._whole(rows), self.bound_in_steps
+        image = np.empty(table.shape, dtype=np.int64)
+        for first in range(0, len(table), 1 + _CELLS // self.dimension):
+            part = image[first : first + 1 + _CELLS // self.dimension]
+            np.clip(_wide(table[first : first + len(part)]), -most, most, out=part)
+            for row, square in enumerate(np.einsum("ij,ij->i", part, part).tolist()):
+                if square > most * most:
+                    # |cell| * most / norm, rounded down: the norm of the result is at most ``most``, with no float in the way
+                    norm = math.isqrt(square - 1) + 1
+                    part[row] = np.sign(part[row]) * (np.abs(part[row]) * most // norm)
+        return image
+
+    def _whole(self, rows: ArrayLike) -> NDArray[np.integer[Any]]:
+        try:
+            table = np.asarray(rows)
+        except ValueError:
+            raise InvalidInput("rows must be a table: one row for each user, all of one length.") from None
+        if table.shape == (0,):
+            table = np.zeros((0, self.dimension), dtype=np.int64)
+        if table.ndim != 2 or table.shape[1] != self.dimension or table.dtype.kind not in "iu":
+            raise InvalidInput(f"expected rows of {self.dimension} whole numbers, one row for each user.")
+        return table
+
+
+def _wide(table: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """As int64; what is larger than that stays large."""
+    if table.dtype == np.uint64:
+        table = np.minimum(table, np.uint64(np.iinfo(np.int64).max))
+    return table.astype(np.int64)

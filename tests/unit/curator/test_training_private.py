@@ -1,0 +1,241 @@
+"""Private training: whose rows count, what a user's gradient depends on, and what the network promises in the end."""
+
+import math
+import sys
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tacit.data
+from tacit.curator.training import RowsByUser, train_privately
+from tacit.curator.training.architectures import architecture, initial
+from tacit.curator.training.gradients import Gradients
+from tacit.curator.training.private import PUBLIC
+from tacit.data import Ratings
+from tacit.errors import InvalidParameter, MissingExtra
+from tacit.guarantees import ONE_USER, approximate
+from tacit.mechanisms import ReplayedNoise, SampledGaussian
+from tacit.models.features import GenreProfile
+from tacit.models.rating_network import RatingNetwork
+
+STEPS = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def world() -> tuple[NDArray[np.float32], NDArray[np.bool_], Ratings]:
+    ratings = tacit.data.synthetic(users=300, items=120, ratings_per_user=25, rng=np.random.default_rng(3))
+    flags = ratings.catalogue.genres
+    assert flags is not None
+    features = GenreProfile(flags).of_many(ratings.starts, ratings.items, ratings.values)
+    return features.astype(np.float32), flags, ratings
+
+
+def rows_of(ratings: Ratings) -> RowsByUser:
+    return RowsByUser(ratings.starts, ratings.items, ratings.values)
+
+
+def gradients(
+    world: Any, kind: str = "two-tower", *, rows_per_user: int = 8, step: int = 0, **changed: Any
+) -> Gradients:
+    import jax.numpy as jnp
+
+    features, flags, ratings = world
+    given = {"features": features, "rows": rows_of(ratings)} | changed
+    weights = initial(architecture(kind), flags.shape[1], np.random.default_rng(1))
+    table = jnp.asarray(flags, dtype=jnp.float32)
+    made = Gradients(
+        architecture(kind), given["features"], table, given["rows"], clip=0.03, rows_per_user=rows_per_user
+    )
+    return made.at(weights, step)
+
+
+def table_of(wanted: Gradients, users: Any) -> NDArray[np.int64]:
+    return np.concatenate([part.astype(np.int64) for part in wanted.of(np.asarray(users, dtype=np.int64))])
+
+
+@pytest.mark.parametrize("kind", ["network", "two-tower"])
+def test_a_user_s_gradient_is_the_same_to_the_last_bit_whoever_else_is_asked_for(world: Any, kind: str) -> None:
+    wanted = gradients(world, kind)
+    everyone = table_of(wanted, np.arange(100))
+    for company in ([5, 40, 99], [99, 5, 7, 40], np.arange(3, 100, 2), [40]):
+        assert np.array_equal(table_of(wanted, company), everyone[np.asarray(company)])
+
+
+def test_gradients_are_those_of_the_mean_error_cut_and_rounded_towards_zero(world: Any) -> None:
+    import jax
+    import jax.numpy as jnp
+    from jax.flatten_util import ravel_pytree
+
+    features, flags, ratings = world
+    wanted = gradients(world, rows_per_user=1000)
+    kind = architecture("two-tower")
+    users = np.argsort(ratings.counts)[[0, 150, 299]]
+    for user, found in zip(users.tolist(), table_of(wanted, users), strict=True):
+        rows = ratings.rows_of(user)
+        table = jnp.asarray(flags[ratings.items[rows]], dtype=jnp.float32)
+
+        def loss(weights: Any, user: int = user, table: Any = table, rows: slice = rows) -> Any:
+            return jnp.mean((kind.predicted(weights, features[user], table) - ratings.values[rows] / 5.0) ** 2)
+
+        slope = np.asarray(ravel_pytree(jax.jit(jax.grad(loss))(wanted.weights))[0], dtype=np.float64)
+        exact = slope * min(1.0, 0.03 / float(np.linalg.norm(slope))) / 0.03 * STEPS
+        np.testing.assert_allclose(found, np.trunc(exact), atol=2)
+        assert np.abs(found).max() > 1000
+        assert math.sqrt(sum(int(cell) ** 2 for cell in found)) <= STEPS * (1 + 1e-5)
+
+
+def test_rows_that_count_are_spread_over_all_of_a_user_s_and_follow_from_her_alone(world: Any) -> None:
+    _, _, ratings = world
+    counts = ratings.counts
+    few, many = int(np.argmin(counts)), int(np.argmax(counts))
+    assert counts[few] < 8 < counts[many]
+    seen: set[int] = set()
+    for step in range(int(counts[many])):
+        items, values, real = gradients(world, step=step).chosen_rows(np.array([few, many]))
+        assert real[0].sum() == counts[few]
+        assert items[0][real[0]].tolist() == ratings.items[ratings.rows_of(few)].tolist()
+        assert values[0][real[0]].tolist() == ratings.values[ratings.rows_of(few)].tolist()
+        assert len(set(items[1].tolist())) == 8
+        assert set(items[1].tolist()) <= set(ratings.items[ratings.rows_of(many)].tolist())
+        seen |= set(items[1].tolist())
+    assert len(seen) == counts[many]  # in time every row counts
+    without = ratings.select_users(np.delete(np.arange(ratings.n_users), 0))  # user 0 is gone, all codes move by one
+    shorter = gradients(world, step=5, rows=rows_of(without))
+    for before, after in zip(
+        gradients(world, step=5).chosen_rows(np.arange(1, 300)), shorter.chosen_rows(np.arange(299)), strict=True
+    ):
+        assert np.array_equal(before, after)
+
+
+def test_odd_rows_count_as_none_and_refuse_nobody(world: Any) -> None:
+    features, _, ratings = world
+    first = ratings.rows_of(0)
+    items, values = ratings.items.copy(), ratings.values.copy()
+    items[first.start], values[first.start + 1], values[first.start + 2] = 10**6, math.nan, math.inf
+    odd = gradients(world, rows=RowsByUser(ratings.starts, items, values), rows_per_user=1000)
+    assert odd.chosen_rows(np.array([0]))[2].sum() == ratings.counts[0] - 3
+    strange = features.copy()
+    strange[0] = math.nan
+    assert not table_of(gradients(world, features=strange), [0]).any()
+    assert table_of(gradients(world, features=strange), [1]).any()
+    nobody = RowsByUser(np.zeros(301, dtype=np.int64), ratings.items[:0], ratings.values[:0])
+    assert not table_of(gradients(world, rows=nobody), [0, 299]).any()
+
+
+@pytest.mark.parametrize(("size", "least"), [(20.0, 0.99), (1e30, 0.0)])
+def test_a_user_with_a_monstrous_gradient_moves_the_sum_by_at_most_the_bound(
+    world: Any, size: float, least: float
+) -> None:
+    features, _, ratings = world
+    monster = features.copy()
+    monster[7] *= np.float32(size)
+    others = np.delete(np.arange(300), 7)
+    with_her = gradients(world, features=monster)
+    without = gradients(world, features=features[others], rows=rows_of(ratings.select_users(others)))
+    everyone = SampledGaussian(7_937, 1.0, 1e-6, Fraction(1), 1, bound=0.03)
+    here, there = (everyone.release(rows, ReplayedNoise(1)).value.steps for rows in (with_her, without))
+    assert least * STEPS <= math.sqrt(sum(int(cell) ** 2 for cell in here - there)) <= STEPS
+
+
+SETTINGS: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-5, "steps": 3, "rate": Fraction(1, 8), "kind": "two-tower"}
+
+
+def test_the_guarantee_is_that_of_the_mechanism_for_all_steps(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    features, flags, ratings = world
+    calls: list[SampledGaussian] = []
+    release = SampledGaussian.release
+
+    def counted(self: SampledGaussian, *arguments: Any) -> Any:
+        calls.append(self)
+        return release(self, *arguments)
+
+    monkeypatch.setattr(SampledGaussian, "release", counted)
+    told: list[tuple[Any, ...]] = []
+    _, guarantee = train_privately(
+        features, flags, rows_of(ratings), rng=np.random.default_rng(1), progress=lambda *x: told.append(x), **SETTINGS
+    )
+    assert guarantee == approximate(3.0, 1e-5, ONE_USER, proof="sampled-gaussian").assuming(PUBLIC)
+    assert len(calls) == 3
+    assert set(calls) == {SampledGaussian(7_937, 3.0, 1e-5, Fraction(1, 8), 3, bound=0.03)}
+    assert told == [(1, 3), (2, 3), (3, 3)]  # and no error, which would be a release of its own
+
+
+def test_replayed_noise_promises_nothing_and_gives_the_same_network_again(world: Any) -> None:
+    features, flags, ratings = world
+
+    def trained(noise: int, first: int) -> tuple[Any, Any]:
+        return train_privately(
+            features, flags, rows_of(ratings), noise=ReplayedNoise(noise), rng=np.random.default_rng(first), **SETTINGS
+        )
+
+    (one, guarantee), (again, _), (other, _) = trained(1, 1), trained(1, 1), trained(2, 1)
+    assert guarantee.promises_nothing
+    assert ReplayedNoise.caveat in guarantee.assumes
+    assert all(np.array_equal(weight, again.weights[name]) for name, weight in one.weights.items())
+    assert any(not np.array_equal(weight, other.weights[name]) for name, weight in one.weights.items())
+
+
+def test_with_little_noise_it_learns(world: Any) -> None:
+    features, flags, ratings = world
+    model, _ = train_privately(
+        features, flags, rows_of(ratings), epsilon=300.0, delta=1e-5, steps=120, rate=Fraction(1, 4), kind="two-tower",
+        rng=np.random.default_rng(1),
+    )  # fmt: skip
+    predicted = model.score(features, np.arange(ratings.n_items))[ratings.users, ratings.items]
+    constant = float(np.mean((ratings.values - ratings.values.mean()) ** 2))
+    assert float(np.mean((predicted - ratings.values) ** 2)) < 0.93 * constant
+
+
+def test_the_rating_network_is_trained_too_and_nobody_at_all_is_no_error(world: Any) -> None:
+    _, flags, _ = world
+    nobody = RowsByUser(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32))
+    model, guarantee = train_privately(
+        np.zeros((0, 38), dtype=np.float32),
+        flags,
+        nobody,
+        rng=np.random.default_rng(1),
+        **SETTINGS | {"kind": "network"},
+    )
+    assert isinstance(model, RatingNetwork)
+    assert guarantee.epsilon == 3.0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"epsilon": 0.0},
+        {"delta": 1.0},
+        {"rate": 0.0},
+        {"rate": 2.0},
+        {"steps": 0},
+        {"clip": -1.0},
+        {"rows_per_user": 0},
+    ],
+    ids=str,
+)
+def test_settings_outside_their_range_are_refused(world: Any, changed: dict[str, Any]) -> None:
+    features, flags, ratings = world
+    with pytest.raises(InvalidParameter):
+        train_privately(features, flags, rows_of(ratings), rng=np.random.default_rng(1), **SETTINGS | changed)
+
+
+def test_columns_that_do_not_fit_are_refused(world: Any) -> None:
+    features, flags, ratings = world
+    for rows in (
+        RowsByUser(ratings.starts[:-1], ratings.items, ratings.values),
+        RowsByUser(ratings.starts + 1, ratings.items, ratings.values),
+        RowsByUser(ratings.starts, ratings.items, ratings.values[:-1]),
+        RowsByUser(ratings.starts[::-1], ratings.items, ratings.values),
+    ):
+        with pytest.raises(InvalidParameter):
+            train_privately(features, flags, rows, rng=np.random.default_rng(1), **SETTINGS)
+
+
+def test_without_the_extra_it_says_what_to_install(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    features, flags, ratings = world
+    monkeypatch.setitem(sys.modules, "jax_privacy", None)
+    with pytest.raises(MissingExtra, match="jax-privacy"):
+        train_privately(features, flags, rows_of(ratings), rng=np.random.default_rng(1), **SETTINGS)
