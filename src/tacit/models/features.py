@@ -138,7 +138,9 @@ def checked_row(features: ArrayLike, dimension: int) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         raise InvalidFeatures("features must be real numbers.") from None
     if row.shape != (dimension,):
-        raise InvalidFeatures(f"expected {dimension} features in one row. Rebuild them with this server's feature list.")
+        raise InvalidFeatures(
+            f"expected {dimension} features in one row. Rebuild them with this server's feature list."
+        )
     if not np.isfinite(row).all():
         raise InvalidFeatures("every feature must be a finite number.")
     return row

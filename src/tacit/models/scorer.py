@@ -61,7 +61,10 @@ def require_usable(scorer: Scorer, look_alikes: NDArray[Any]) -> None:
 
 
 def scored_in_parts(
-    scorer: Scorer, features: NDArray[Any], use: Callable[[int, NDArray[np.float32]], None], progress: Progress | None = None
+    scorer: Scorer,
+    features: NDArray[Any],
+    use: Callable[[int, NDArray[np.float32]], None],
+    progress: Progress | None = None,
 ) -> None:
     """Class scores of many users in bounded memory: ``use(first row, scores)`` for each part."""
     for first in range(0, len(features), _ROWS):

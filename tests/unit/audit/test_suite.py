@@ -257,4 +257,6 @@ def test_sparse_vector_attains_its_claim_with_many_queries() -> None:
 
 def test_a_system_stands_for_the_mechanisms_it_rests_on() -> None:
     assert suite.selected(["multi-selection"]) == ("vector-laplace", "sampled-gaussian")
-    assert suite.selected(["gaussian-sum", "multi-selection"])[0] == "vector-laplace"  # in the order of the table, each once
+    assert (
+        suite.selected(["gaussian-sum", "multi-selection"])[0] == "vector-laplace"
+    )  # in the order of the table, each once

@@ -106,7 +106,9 @@ def test_one_wrong_name_does_not_stop_the_others(place: Path) -> None:
     assert [type(outcome) for outcome in outcomes] == [InvalidParameter, Receipt, InvalidParameter, Receipt]
 
 
-@pytest.mark.filterwarnings("ignore:os.fork\\(\\) was called:RuntimeWarning")  # from jax, where an earlier test loaded it
+@pytest.mark.filterwarnings(
+    "ignore:os.fork\\(\\) was called:RuntimeWarning"
+)  # from jax, where an earlier test loaded it
 def test_a_forked_child_charges_by_itself_even_if_a_thread_was_charging(place: Path) -> None:
     with PrivacyLedger.open(place) as ledger:
         ledger.charge("a", "parent", TENTH)
