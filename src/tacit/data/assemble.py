@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.data.catalogue import Catalogue, widened
+from tacit.data.catalogue import Catalogue, from_ratings, widened
 from tacit.data.ids import Codes, Ids, encode
 from tacit.data.order import stable_order
 from tacit.data.provenance import UNKNOWN, Provenance
@@ -62,7 +62,7 @@ def assemble(
         times = None if times is None else times[order]
     starts = np.zeros(user_ids.size + 1, dtype=np.int32)
     np.cumsum(np.bincount(users, minlength=user_ids.size), out=starts[1:])
-    catalogue = Catalogue(item_ids) if catalogue is None else widened(catalogue, item_ids)
+    catalogue = from_ratings(Catalogue(item_ids)) if catalogue is None else widened(catalogue, item_ids)
     return Ratings(starts, items, values, times, user_ids, catalogue, scale, name, provenance)
 
 

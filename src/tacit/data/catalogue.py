@@ -1,7 +1,7 @@
 """The items: ids, titles, genres. All of it is public."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import cast
 
@@ -21,6 +21,7 @@ class Catalogue:
     titles: tuple[str, ...] | None = None
     genres: NDArray[np.bool_] | None = None  # items x vocabulary
     vocabulary: tuple[str, ...] = field(default=())
+    rated_only: NDArray[np.bool_] | None = None  # items known only because somebody rated them; None: there are none
 
     def __post_init__(self) -> None:
         if self.ids.ndim != 1 or (self.ids.size and not np.all(self.ids[1:] > self.ids[:-1])):
@@ -29,7 +30,11 @@ class Catalogue:
             raise InvalidData(f"there are {len(self.titles)} titles for {self.ids.size} items; there must be one each.")
         if self.genres is not None and self.genres.shape != (self.ids.size, len(self.vocabulary)):
             raise InvalidData("genres must be one row of flags per item, one column per genre of the vocabulary.")
+        if self.rated_only is not None and self.rated_only.shape != self.ids.shape:
+            raise InvalidData("rated_only must be one true-or-false value for each item.")
         object.__setattr__(self, "ids", frozen(self.ids))
+        if self.rated_only is not None:
+            object.__setattr__(self, "rated_only", frozen(self.rated_only))
         if self.genres is not None:
             object.__setattr__(self, "genres", frozen(self.genres))
 
@@ -68,7 +73,13 @@ class Catalogue:
         """The catalogue of these items alone; ``codes`` must ascend."""
         titles = None if self.titles is None else tuple(self.titles[code] for code in codes.tolist())
         genres = None if self.genres is None else self.genres[codes]
-        return Catalogue(self.ids[codes], titles, genres, self.vocabulary)
+        rated_only = None if self.rated_only is None else self.rated_only[codes]
+        return Catalogue(self.ids[codes], titles, genres, self.vocabulary, rated_only)
+
+    @property
+    def listed(self) -> NDArray[np.bool_]:
+        """Items that stand in a list of items, whoever rated them: that they are here tells nothing about anybody."""
+        return np.ones(len(self), dtype=np.bool_) if self.rated_only is None else ~self.rated_only
 
     @cached_property
     def _searched(self) -> Titles:
@@ -98,4 +109,11 @@ def widened(catalogue: Catalogue, ids: Ids) -> Catalogue:
         if "None" in catalogue.vocabulary:
             genres[:, catalogue.vocabulary.index("None")] = True
         genres[place] = catalogue.genres
-    return Catalogue(ids, titles, genres, catalogue.vocabulary)
+    rated_only = np.ones(ids.size, dtype=np.bool_)
+    rated_only[place] = ~catalogue.listed
+    return Catalogue(ids, titles, genres, catalogue.vocabulary, rated_only)
+
+
+def from_ratings(catalogue: Catalogue) -> Catalogue:
+    """The same items, where nothing but the ratings themselves says that they exist."""
+    return replace(catalogue, rated_only=np.ones(len(catalogue), dtype=np.bool_))

@@ -111,9 +111,15 @@ class Ratings:
         return replace(chosen, starts=ends, user_ids=self.user_ids[wanted], entities=entities)
 
     def compact(self, least: int = 1) -> "Ratings":
-        """Without users of fewer than ``least`` ratings, then without items that nobody rated; new codes."""
-        kept = self.select_users(self.counts >= least)
+        """Without users of fewer than ``least`` ratings, then without items that nobody rated; new codes.
+
+        The same ratings, not a copy, where all users and items stay.
+        """
+        enough = self.counts >= least
+        kept = self if enough.all() else self.select_users(enough)
         rated = kept.item_counts > 0
+        if rated.all():
+            return kept
         places = np.cumsum(rated, dtype=np.int32) - np.int32(1)
         catalogue = kept.catalogue.select(np.flatnonzero(rated).astype(np.int32))
         return replace(kept, items=places[kept.items], catalogue=catalogue)

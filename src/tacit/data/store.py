@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.data.assemble import Columns, assemble
 from tacit.data.catalogue import Catalogue
@@ -78,7 +79,8 @@ def read(path: str | Path) -> Ratings:
     frame, source = read_columns(path, kinds)
     genres = items.select(head["vocabulary"]).to_numpy() if head["vocabulary"] else None
     titles = tuple(items["title"].to_list()) if "title" in items.columns else None
-    catalogue = Catalogue(_ids(items["id"]), titles, genres, tuple(head["vocabulary"]))
+    ids = _ids(items["id"])
+    catalogue = Catalogue(ids, titles, genres, tuple(head["vocabulary"]), _rated_only(head, len(ids)))
     ratings = assemble(
         Columns(
             users=_codes(frame["user"], _ids(users["id"]), path),
@@ -97,6 +99,15 @@ def read(path: str | Path) -> Ratings:
     return ratings.with_entities(Entities(head["entities"][0], tuple(head["entities"][1]), users["entity"].to_numpy()))
 
 
+def _rated_only(head: dict[str, Any], count: int) -> NDArray[np.bool_] | None:
+    """Which items only ratings know of; all of them, to be careful, in a file that does not say."""
+    if "rated_only" in head and head["rated_only"] is None:
+        return None
+    mask = np.zeros(count, dtype=np.bool_)
+    mask[head.get("rated_only", slice(None))] = True
+    return mask
+
+
 def _table(ratings: Ratings) -> Any:
     import polars as pl
     import pyarrow as pa
@@ -110,6 +121,7 @@ def _table(ratings: Ratings) -> Any:
         "timed": ratings.times is not None,
         "vocabulary": catalogue.vocabulary,
         "entities": None if entities is None else [entities.kind, entities.names],
+        "rated_only": None if catalogue.rated_only is None else np.flatnonzero(catalogue.rated_only).tolist(),
     }
     users = pl.DataFrame({"id": ratings.user_ids} | ({} if entities is None else {"entity": entities.codes}))
     items = pl.DataFrame({"id": catalogue.ids} | ({} if catalogue.titles is None else {"title": catalogue.titles}))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 
 from tacit.data.assemble import Columns, assemble
-from tacit.data.catalogue import Catalogue
+from tacit.data.catalogue import Catalogue, from_ratings
 from tacit.data.entities import Entities
 from tacit.data.ids import encode
 from tacit.data.provenance import EICU
@@ -45,7 +45,7 @@ def read_eicu(folder: str | Path, *, entity: Unit = "hospital") -> Ratings:
         scale=COUNTS,
         source=Source(str(folder)),
         name=folder.name,
-        catalogue=Catalogue(items[0], _names(orders, items[0].tolist())),
+        catalogue=from_ratings(Catalogue(items[0], _names(orders, items[0].tolist()))),
         provenance=EICU,
     )
     return ratings.with_entities(_entities(folder, orders, ratings, entity))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.assemble import Columns, assemble
-from tacit.data.catalogue import listed
+from tacit.data.catalogue import from_ratings, listed
 from tacit.data.genres import GENRES, genre_flags
 from tacit.data.ids import encode
 from tacit.data.provenance import MOVIELENS_LATEST
@@ -35,7 +35,7 @@ def read_movielens_small() -> Ratings:
         scale=HALF_STARS,
         source=source,
         name="movielens-small",
-        catalogue=catalogue,
+        catalogue=from_ratings(catalogue),
         provenance=MOVIELENS_LATEST,
     )
 
