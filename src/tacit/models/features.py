@@ -17,6 +17,7 @@ from tacit.errors import InvalidFeatures, InvalidParameter
 
 LIKED = 4.0  # a rating from here on is a like
 _TOLERANCE = 1e-6  # of a block's sum
+_USERS = 4096  # whose ratings are counted in one go: memory does not grow with the rows
 
 
 class FeatureSpace(Protocol):
@@ -50,6 +51,9 @@ class FeatureSpace(Protocol):
 
     def check(self, features: ArrayLike) -> NDArray[np.float64]:
         """``features`` as one row of floats, if they lie in the domain; else InvalidFeatures, which shows no value."""
+
+    def inside(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Any rows of numbers, brought into the domain: for a server that guesses around a signal."""
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """What has to be stored to build the same space again."""
@@ -104,9 +108,15 @@ class GenreProfile:
     def of_many(
         self, starts: NDArray[np.integer[Any]], items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]
     ) -> NDArray[np.float64]:
-        counts = self.counts(starts, items, values).reshape(-1, 2, self.genres)
-        totals = counts.sum(axis=2, keepdims=True)
-        return (counts / np.where(totals > 0, totals, 1.0)).reshape(-1, self.dimension)
+        features = np.empty((len(starts) - 1, self.dimension))
+        for first in range(0, len(features), _USERS):
+            part = starts[first : first + _USERS + 1]
+            rows = slice(int(part[0]), int(part[-1]))
+            counts = self.counts(part - part[0], items[rows], values[rows]).reshape(-1, 2, self.genres)
+            totals = counts.sum(axis=2, keepdims=True)
+            shares = counts / np.where(totals > 0, totals, 1.0)
+            features[first : first + _USERS] = shares.reshape(-1, self.dimension)
+        return features
 
     def of(self, items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
         row: NDArray[np.float64] = self.of_many(np.array([0, len(items)]), np.asarray(items), np.asarray(values))[0]
@@ -123,12 +133,23 @@ class GenreProfile:
             )
         return row
 
+    def inside(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        return scaled_blocks(rows)
+
     def tensors(self) -> dict[str, NDArray[Any]]:
         return {"flags": self.flags.astype(np.uint8), "liked_from": np.array([self.liked_from])}
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, NDArray[Any]]) -> "GenreProfile":
         return cls(tensors["flags"].astype(np.bool_), float(tensors["liked_from"][0]))
+
+
+def scaled_blocks(values: NDArray[Any], blocks: int = 2) -> NDArray[np.float64]:
+    """Rows cut to [0, 1] and scaled so that each block sums to 1; a block of zeros becomes uniform."""
+    cut = np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0).reshape(len(values), blocks, -1)
+    sums = cut.sum(axis=2, keepdims=True)
+    scaled = np.where(sums > 0.0, cut / np.where(sums > 0.0, sums, 1.0), 1.0 / cut.shape[2])
+    return scaled.reshape(len(values), -1)
 
 
 def checked_row(features: ArrayLike, dimension: int) -> NDArray[np.float64]:

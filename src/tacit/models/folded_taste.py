@@ -69,6 +69,9 @@ class FoldedTaste:
         fitted = grouped_ridge(np.asarray(starts), items, targets, design, self.penalties.astype(np.float64))
         return fitted[:, 1:]
 
+    def inside(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        return np.clip(np.asarray(rows, dtype=np.float64), self.low, self.high)
+
     def check(self, features: ArrayLike) -> NDArray[np.float64]:
         row = checked_row(features, self.dimension)
         if (np.abs(row) > 1.0).any():

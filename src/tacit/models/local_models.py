@@ -14,6 +14,7 @@ from tacit.checks import positive, whole
 from tacit.errors import InvalidParameter
 
 _NULL = 1e-12  # eigenvalues below this share of the largest are null directions
+_ALIKE = 1e-9  # a variance below this share of the second moment is rounding
 _CUT = 1e-6  # relative cut-off of the least-squares solve
 
 
@@ -97,11 +98,14 @@ def ridge_from_gram(gram: NDArray[np.float64], k: int, strength: float = 0.01) -
     if strength != 0.0:
         positive("strength", strength)
     covariance = second - np.outer(mean, mean)
-    penalty = strength * float(np.trace(covariance)) / len(mean)
+    spread = float(np.trace(covariance))
+    penalty = strength * spread / len(mean)
     target = cross - np.outer(mean, utility)
-    if penalty > 0.0:
+    if spread <= _ALIKE * float(np.trace(second)):  # all look-alikes are one point: what is left is rounding, not slope
+        slopes: NDArray[Any] = np.zeros_like(target)
+    elif penalty > 0.0:
         slopes = np.linalg.solve(covariance + penalty * np.eye(len(mean)), target)
-    else:  # one look-alike has all the weight, or no penalty is wanted
+    else:
         slopes = np.linalg.lstsq(covariance, target, rcond=_CUT)[0]
     return LinearMap(np.concatenate([(utility - mean @ slopes)[:, None], slopes.T], axis=1))
 

@@ -1,4 +1,8 @@
-"""The server's inner loops: compiled where numba is installed (extra `fast`), plain numpy otherwise, with the same results."""
+"""The server's inner loops: compiled where numba is installed (extra `fast`), plain numpy otherwise, with the same results.
+
+The one exception: `exact` sums weighted gains in floats, in another order. Where two different classes gain exactly the same in
+exact arithmetic, the last bit decides which comes first.
+"""
 
 from importlib.util import find_spec
 from types import ModuleType

@@ -1,5 +1,6 @@
 """The server's guess of whose signal it got: a posterior over look-alikes, or over the whole feature domain."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,21 +16,18 @@ def look_alike_weights(signal: NDArray[Any], look_alikes: NDArray[Any], eta: flo
 
 
 def capped_draws(
-    signal: NDArray[Any], eta: float, count: int, *, blocks: int = 2, rng: np.random.Generator
+    signal: NDArray[Any],
+    eta: float,
+    count: int,
+    inside: Callable[[NDArray[Any]], NDArray[np.float64]],
+    *,
+    rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Draws of the posterior `cap`: the signal plus fresh Laplace noise, cut to [0, 1], each block scaled to sum to 1.
+    """Draws of the posterior `cap`: the signal plus fresh Laplace noise, brought ``inside`` the domain of features.
 
     This is the server guessing, not a privacy mechanism: its noise is experiment randomness.
     """
-    return scaled_blocks(np.asarray(signal) + rng.laplace(scale=eta, size=(count, len(signal))), blocks)
-
-
-def scaled_blocks(values: NDArray[Any], blocks: int = 2) -> NDArray[np.float64]:
-    """Rows cut to [0, 1] and scaled so that each block sums to 1; a block of zeros becomes uniform."""
-    cut = np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0).reshape(len(values), blocks, -1)
-    sums = cut.sum(axis=2, keepdims=True)
-    scaled = np.where(sums > 0.0, cut / np.where(sums > 0.0, sums, 1.0), 1.0 / cut.shape[2])
-    return scaled.reshape(len(values), -1)
+    return inside(np.asarray(signal) + rng.laplace(scale=eta, size=(count, len(signal))))
 
 
 def on_simplex(block: NDArray[Any]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ its r best items as a list of classes, members kept and exact utilities. About 2
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -56,7 +57,7 @@ class Tables:
 
     @property
     def bytes(self) -> int:
-        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+        return sum(array.nbytes for array in self._arrays().values())
 
     @cached_property
     def column_of(self) -> NDArray[np.int32]:
@@ -64,6 +65,11 @@ class Tables:
         places = np.empty_like(self.columns)
         places[self.columns] = np.arange(self.columns.size, dtype=np.int32)
         return places
+
+    @cached_property
+    def reach(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The least and the largest value of each feature among look-alikes."""
+        return self.features.min(axis=0), self.features.max(axis=0)
 
     def utilities_of(self, rows: NDArray[np.integer[Any]], classes: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """Rows x classes, as floats."""
@@ -73,28 +79,68 @@ class Tables:
     def save(self, path: str | Path) -> None:
         from safetensors.numpy import save_file
 
-        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        about = {"format": FORMAT, "version": self.version, "r": self.r}
-        save_file({**arrays, "scale": np.array([self.scale])}, path, metadata={"tables": json.dumps(about)})
+        arrays = self._arrays()
+        about = {"format": FORMAT, "version": self.version, "r": self.r, "digest": _digest(arrays)}
+        save_file(arrays, path, metadata={"tables": json.dumps(about)})
 
     @classmethod
     def load(cls, path: str | Path, version: str) -> "Tables":
-        """Tables that were saved for this version of a store; others are refused, because their slates would be another model's."""
+        """Tables that were saved for this version of a store. Others are refused, because their slates would be another model's;
+        so are damaged ones, because compiled loops look nothing up twice."""
         from safetensors import SafetensorError, safe_open
 
         try:
             with safe_open(path, framework="numpy") as file:
                 about = json.loads((file.metadata() or {}).get("tables", "{}"))
-                if about.get("format") != FORMAT:
-                    raise InvalidModel(f"{path} does not hold tables of this version of tacit: build them again.")
-                if about["version"] != version:
-                    raise InvalidModel(f"the tables in {path} belong to another model or r: build them again.")
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        except (SafetensorError, OSError, ValueError, KeyError) as problem:
-            if isinstance(problem, InvalidModel | FileNotFoundError):
-                raise
-            raise InvalidModel(f"{path} cannot be read as tables: build them again.") from problem
-        return cls(version, about["r"], scale=np.float32(arrays.pop("scale")[0]), **arrays)
+            if about["format"] != FORMAT:
+                raise ValueError
+            sound = _digest(arrays) == about["digest"]
+            tables = cls(about["version"], int(about["r"]), scale=np.float32(arrays.pop("scale")[0]), **arrays)
+        except FileNotFoundError:
+            raise
+        except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise InvalidModel(f"{path} does not hold tables of this version of tacit: build them again.") from problem
+        if tables.version != version:
+            raise InvalidModel(f"the tables in {path} belong to another model or r: build them again.")
+        if not sound or not tables._consistent():
+            raise InvalidModel(f"the tables in {path} are damaged: build them again.")
+        return tables
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: value for name, value in named.items() if isinstance(value, np.ndarray)} | {
+            "scale": np.array([self.scale], dtype=np.float32)
+        }
+
+    def _consistent(self) -> bool:
+        """Whether every index points into what it is an index of."""
+        n, classes, candidates = len(self.features), self.columns.size, self.items.size
+        return bool(
+            self.features.ndim == 2
+            and self.utilities.shape == (n, classes)
+            and self.starts.shape == (n + 1,)
+            and self.starts[0] == 0
+            and (np.diff(self.starts) >= 0).all()
+            and self.starts[-1] == self.listed.size == self.kept.size == self.exact.size
+            and int(self.listed.max(initial=0)) < classes
+            and (np.sort(self.columns) == np.arange(classes)).all()
+            and self.tops.shape == (n,)
+            and 0 < candidates <= classes
+            and self.sizes.shape == self.members.shape == (candidates,)
+            and (self.sizes > 0).all()
+            and np.isfinite(self.features).all()
+            and np.isfinite(self.scale)
+        )
+
+
+def _digest(arrays: dict[str, NDArray[Any]]) -> str:
+    found = sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        found.update(array.data)
+    return found.hexdigest()
 
 
 def tables_version(store_version: str, r: int) -> str:

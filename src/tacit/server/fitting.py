@@ -11,6 +11,7 @@ from tacit.models.local_models import (
     ridge_from_gram,
     temperature,
 )
+from tacit.models.scorer import checked_scores
 from tacit.server.algorithms import Algorithm, LocalModel, Posterior
 from tacit.server.guessing import Guess
 
@@ -23,9 +24,7 @@ def fitted(guess: Guess, items: NDArray[np.int64]) -> LinearMap | PrincipalCompo
     classes = guess.scorer.classes.of[items]
     if kind is LocalModel.RIDGE:
         rows, weights = guess.weighted(temperature(guess.eta))
-        # single precision: the penalty drowns its rounding, and it halves the time
-        gram = guess.gram(rows, weights / weights.sum(), classes, np.float32)
-        return ridge_from_gram(gram, len(items), guess.settings.strength)
+        return ridge_from_gram(guess.gram(rows, weights / weights.sum(), classes), len(items), guess.settings.strength)
     model = principal_components(_gram(guess, classes), len(items), guess.settings.components)
     return model.as_map() if kind is LocalModel.PCA_MAP else model
 
@@ -36,11 +35,11 @@ def _gram(guess: Guess, classes: NDArray[np.int32]) -> NDArray[np.float64]:
     if settings.posterior is Posterior.CAP:
         features = guess.capped(settings.model_draws)
         scores = guess.scorer.score(features, guess.scorer.classes.first[classes])
-        return gram_of(features, scores, np.ones(len(features)))
+        return gram_of(features, checked_scores(scores, (len(features), len(classes))), np.ones(len(features)))
     if settings.algorithm is Algorithm.EXACT:
         rows, weights = guess.weighted(guess.eta)
     else:
         counts = np.bincount(guess.draws(settings.model_draws), minlength=len(guess.known))
         rows = np.flatnonzero(counts)
         weights = counts[rows].astype(np.float64)
-    return guess.gram(rows, weights, classes, np.float64)
+    return guess.gram(rows, weights, classes)

@@ -1,5 +1,6 @@
 """From a signal to samples of who may have sent it, with their utilities."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import NoLookAlikes
+from tacit.models.features import scaled_blocks
 from tacit.models.posterior import capped_draws
 from tacit.models.scorer import Scorer, class_scores
 from tacit.models.tables import Tables
@@ -26,6 +28,7 @@ class Guess:
     eta: float
     work: ModuleType
     rng: np.random.Generator
+    inside: Callable[[NDArray[Any]], NDArray[np.float64]] = scaled_blocks  # into the domain of features
 
     @property
     def known(self) -> Tables:
@@ -38,7 +41,10 @@ class Guess:
         """L1 from the signal to every look-alike; all alike where the signal is ignored."""
         if self.settings.posterior is Posterior.UNIFORM:
             return np.zeros(len(self.known), dtype=np.float32)
-        found: NDArray[np.float32] = self.work.l1_distances(self.signal.astype(np.float32), self.known.features)
+        # Beyond the outermost look-alike a coordinate adds the same to all distances: cutting it there changes no posterior,
+        # and keeps single precision precise for signals that lie far out.
+        signal = np.clip(self.signal, *self.known.reach).astype(np.float32)
+        found: NDArray[np.float32] = self.work.l1_distances(signal, self.known.features)
         return found
 
     def draws(self, count: int) -> NDArray[np.int64]:
@@ -62,22 +68,19 @@ class Guess:
         return rows, weights
 
     def gram(
-        self,
-        rows: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        classes: NDArray[np.int32],
-        precision: type[np.floating[Any]],
+        self, rows: NDArray[np.int64], weights: NDArray[np.float64], classes: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """X'WX for rows [1, features, utilities of these classes] of look-alikes."""
+        """X'WX for rows [1, features, utilities of these classes] of look-alikes, in double precision."""
         tables = self.known
-        stacked = np.empty((len(rows), 1 + tables.features.shape[1] + len(classes)), dtype=precision)
+        stacked = np.empty((len(rows), 1 + tables.features.shape[1] + len(classes)))
         self.work.stack_rows(
             tables.features, tables.utilities, tables.scale, rows, weights, tables.column_of[classes], stacked
         )
-        return (stacked.T @ stacked).astype(np.float64)
+        gram: NDArray[np.float64] = stacked.T @ stacked
+        return gram
 
     def capped(self, count: int) -> NDArray[np.float64]:
-        return capped_draws(self.signal, self.eta, count, rng=self.rng)
+        return capped_draws(self.signal, self.eta, count, self.inside, rng=self.rng)
 
     def scored(self, features: NDArray[Any]) -> NDArray[np.float32]:
         return class_scores(self.scorer, features)

@@ -94,5 +94,8 @@ class MultiSelection:
 
     def guessed(self, signal: Signal) -> Guess:
         """The posterior of one signal. One that tells nothing is answered as anybody would be."""
-        settings = self.settings.without_signal() if signal.empty else self.settings
-        return Guess(settings, self.store.scorer, self.tables, signal.values, float(signal.eta), self._work, self.rng)
+        # Without look-alikes an empty signal stands for a user without ratings: all zeros, which is public too.
+        empty = signal.empty and self.tables is not None
+        settings = self.settings.without_signal() if empty else self.settings
+        store, eta = self.store, float(signal.eta)
+        return Guess(settings, store.scorer, self.tables, signal.values, eta, self._work, self.rng, store.space.inside)

@@ -12,7 +12,7 @@ from tacit.server.guessing import Guess
 
 
 def slate(guess: Guess, k: int, t: int) -> NDArray[np.int64]:
-    """The codes of at most ``k`` items, in the order they were chosen; fewer only where the catalogue has no more."""
+    """The codes of at most ``k`` items, in the order they were chosen; fewer where no further class of items is left."""
     settings = guess.settings
     if settings.posterior is Posterior.NONE:
         return _ranking(guess, k)

@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from tacit import mechanisms
@@ -260,3 +261,13 @@ def test_a_system_stands_for_the_mechanisms_it_rests_on() -> None:
     assert (
         suite.selected(["gaussian-sum", "multi-selection"])[0] == "vector-laplace"
     )  # in the order of the table, each once
+
+
+def test_a_signal_and_its_retry_are_the_same_bytes_or_impossible() -> None:
+    """The law of a message and its retry is a law: it sums to 1 over pairs, and only equal pairs can be."""
+    twice = features.SentTwice(VectorLaplace(1, 0.25, grid_bits=3))
+    steps = np.arange(-60, 70)
+    pairs = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
+    law = np.exp(twice.log_pmf(pairs, [0.5]))
+    assert law.sum() == pytest.approx(1.0, abs=1e-6)
+    assert not law[pairs[:, 0] != pairs[:, 1]].any()

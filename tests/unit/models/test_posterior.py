@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from tacit.models.features import scaled_blocks
 from tacit.models.posterior import (
     capped_draws,
     effective_number,
     look_alike_weights,
     on_simplex,
-    scaled_blocks,
 )
 
 
@@ -35,7 +35,7 @@ def test_a_block_of_zeros_becomes_uniform() -> None:
 
 
 def test_capped_draws_lie_in_the_domain() -> None:
-    drawn = capped_draws(np.full(38, 0.05), 0.2, 50, rng=np.random.default_rng(0))
+    drawn = capped_draws(np.full(38, 0.05), 0.2, 50, scaled_blocks, rng=np.random.default_rng(0))
     assert drawn.shape == (50, 38)
     assert (drawn >= 0.0).all()
     assert drawn.reshape(50, 2, 19).sum(axis=2) == pytest.approx(np.ones((50, 2)))

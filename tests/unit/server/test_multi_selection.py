@@ -1,5 +1,6 @@
 """The server's answers: every algorithm against a slow version of its definition, bad input, tables that fit their store."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -376,6 +377,54 @@ class TestTables:
         (tmp_path / "odd").write_bytes(b"not tables at all, but long enough to be read as a header")
         with pytest.raises(InvalidModel, match="build them again"):
             Tables.load(tmp_path / "odd", "x")
+
+    @pytest.mark.parametrize(
+        ("name", "damage"),
+        [
+            ("starts", lambda a: np.where(np.arange(a.size) == 5, 10**6, a).astype(a.dtype)),
+            ("listed", lambda a: np.full_like(a, np.iinfo(a.dtype).max)),
+            ("utilities", lambda a: a[:, ::-1].copy()),
+            ("features", lambda a: a[:5].copy()),
+            ("exact", None),
+            ("surplus", lambda a: np.zeros(3)),
+        ],
+    )
+    def test_damaged_tables_are_refused_and_never_looked_up(
+        self, tables: Tables, tmp_path: Path, name: str, damage: Callable[[np.ndarray], np.ndarray] | None
+    ) -> None:
+        from safetensors import safe_open
+        from safetensors.numpy import save_file
+
+        place = tmp_path / "tables"
+        tables.save(place)
+        with safe_open(place, framework="numpy") as file:
+            about, arrays = file.metadata(), {one: file.get_tensor(one) for one in file.keys()}  # noqa: SIM118
+        if damage is None:
+            del arrays[name]
+        else:
+            arrays[name] = damage(arrays.get(name, np.zeros(3)))
+        save_file(arrays, place, metadata=about)
+        with pytest.raises(InvalidModel, match="build them again"):
+            Tables.load(place, tables.version)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"starts": lambda t: t.starts + 1},
+            {"listed": lambda t: t.listed + 1000},
+            {"columns": lambda t: np.zeros_like(t.columns)},
+            {"utilities": lambda t: t.utilities[:, :-1]},
+            {"tops": lambda t: t.tops[:-1]},
+            {"sizes": lambda t: t.sizes * 0},
+        ],
+        ids=lambda change: next(iter(change)),
+    )
+    def test_an_index_that_points_nowhere_is_noticed(
+        self, tables: Tables, change: dict[str, Callable[[Tables], np.ndarray]]
+    ) -> None:
+        assert tables._consistent()
+        ((name, how),) = change.items()
+        assert not replace(tables, **{name: how(tables)})._consistent()
 
     def test_utilities_are_read_back_within_a_ten_thousandth(self, store: Store, tables: Tables) -> None:
         every = np.arange(len(store.scorer.classes))
