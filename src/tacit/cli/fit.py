@@ -50,6 +50,7 @@ def fit(
     import numpy as np
 
     from tacit.curator import fit as fitted
+    from tacit.curator.training.architectures import require
     from tacit.data import load_ratings
 
     private = _private(epsilon, delta, epochs)
@@ -57,6 +58,8 @@ def fit(
     check_different({"the data": data, "--out": out})
     if out.exists() and not force:
         raise typer.BadParameter(f"{out} is there already; --force replaces it.", param_hint="--out")
+    if model is not Model.factors:
+        require("jax", "optax", *(() if private is None else ("jax_privacy",)))  # said now, not after reading the data
     with _progress() as bar:
         task = bar.add_task(f"reading {data}", total=None)
         ratings = load_ratings(data)

@@ -1,7 +1,7 @@
 """Fitting a store: from ratings to what a server may hold, and what that promises to those who gave the ratings."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -13,7 +13,7 @@ from tacit.curator.factorise import RANK, factorise
 from tacit.data.draw import generator
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter, NoLookAlikes
-from tacit.guarantees import ONE_USER, Guarantee, nothing
+from tacit.guarantees import ONE_USER, Guarantee, nothing, pure
 from tacit.messages.store import Store
 from tacit.models.features import FeatureSpace, GenreProfile
 from tacit.models.items import Items
@@ -27,7 +27,9 @@ LEAST = 20  # ratings of a look-alike
 WITHOUT_NOISE = nothing(
     ONE_USER, "the model was fitted without noise: its training ratings must be public or consented"
 )
+RATED_AT_ALL = "which items were rated at all is public: these ratings came without a list of items"
 REAL_USERS = nothing(ONE_USER, "look-alikes are features of real users, taken as public")
+NOBODY = pure(0.0, ONE_USER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def fit(
     *,
     model: Model = "network",
     look_alikes: NDArray[Any] | None = None,
-    look_alikes_guarantee: Guarantee = REAL_USERS,
+    look_alikes_guarantee: Guarantee | None = None,
     least: int = LEAST,
     rows: int | None = None,
     epochs: int = 10,
@@ -66,13 +68,24 @@ def fit(
 
     ``model``: "network" and "two-tower" learn from genres, "factors" from who rated what; ``rank`` is of the factors.
     ``look_alikes``: features, one row each, or a mask of users; by default all users with at least ``least`` ratings, likes and
-    dislikes among them. Say in ``look_alikes_guarantee`` what protects them, if something does.
+    dislikes among them. Say in ``look_alikes_guarantee`` what protects them, if something does; where none are asked for, nothing
+    has to.
     ``rows``: train on so many random ratings; ``epochs`` passes over them. With ``private`` neither applies: it draws users.
     """
     if model not in get_args(Model):
         raise InvalidParameter(f"the model must be one of {', '.join(get_args(Model))}, not {model!r}.")
     _check_ratings(ratings, model)
     mask = _mask(look_alikes, ratings, rank if model == "factors" else 2 * len(ratings.catalogue.vocabulary))
+    if look_alikes_guarantee is None:
+        asked = look_alikes is None or (len(look_alikes) if mask is None else mask.any())
+        look_alikes_guarantee = REAL_USERS if asked else NOBODY  # by what was asked for: who is left is private
+    elif not look_alikes_guarantee.promises_nothing and (look_alikes is None or mask is not None):
+        raise InvalidParameter(
+            "features of these very users, as they are, protect nobody: a guarantee belongs to `look_alikes` that were released "
+            "under it, given as a table of features."
+        )
+    if private is not None and not isinstance(private, PrivateTraining):
+        raise InvalidParameter("private must be PrivateTraining(epsilon=..., delta=...), from tacit.curator.")
     least, rng = whole("least", least, least=1), generator(np.random.default_rng(1) if rng is None else rng)
     if private is not None and (rows is not None or model == "factors"):
         raise InvalidParameter(
@@ -82,11 +95,14 @@ def fit(
         if mask is not None:
             mask = mask[ratings.counts > 0]
         ratings = ratings.compact()
+    else:
+        ratings, assumed = listed_items(ratings)
     if model == "factors":
         fitted = _factors(ratings, rows, rank, rng, progress)
     else:
         fitted = _network(ratings, model, rows, epochs, private, rng, progress)
     space, scorer, guarantee = fitted
+    guarantee = guarantee if private is None else guarantee.assuming(*assumed)
     if look_alikes is None or mask is not None:
         look_alikes = _features_of_users(ratings, space, mask, least)
     store = Store(
@@ -100,6 +116,20 @@ def fit(
     )
     require_usable(store.scorer, store.look_alikes)
     return store
+
+
+def listed_items(ratings: Ratings) -> tuple[Ratings, tuple[str, ...]]:
+    """The ratings of items that a list names, and what is assumed. An item that is known only because somebody rated it would tell
+    that somebody did: it is left out, with its ratings. Where there is no list at all, that is an assumption, and said."""
+    known = ratings.catalogue.listed
+    if known.all():
+        return ratings, ()
+    if not known.any():
+        return ratings, (RATED_AT_ALL,)
+    part = ratings.subset(known[ratings.items])
+    places = np.cumsum(known, dtype=np.int32) - np.int32(1)
+    catalogue = ratings.catalogue.select(np.flatnonzero(known).astype(np.int32))
+    return replace(part, items=places[part.items], catalogue=catalogue), ()
 
 
 def _network(
@@ -125,7 +155,9 @@ def _network(
         )
         return space, network, guarantee
     chosen = _drawn(ratings, rows, rng)
-    examples = Rows(ratings.users[chosen], ratings.items[chosen], ratings.values[chosen])
+    examples = Rows(ratings.users, ratings.items, ratings.values)
+    if chosen is not None:
+        examples = Rows(examples.users[chosen], examples.items[chosen], examples.values[chosen])
     network = train_network(features, flags, examples, kind=model, epochs=epochs, rng=rng, progress=_two(progress))
     return space, network, WITHOUT_NOISE
 
@@ -133,17 +165,18 @@ def _network(
 def _factors(
     ratings: Ratings, rows: int | None, rank: int, rng: np.random.Generator, progress: Progress | None
 ) -> Fitted:
-    part = ratings.subset(_drawn(ratings, rows, rng))
+    chosen = _drawn(ratings, rows, rng)
+    part = ratings if chosen is None else ratings.subset(chosen)
     space, scorer = factorise(part, rank=rank, rng=rng, progress=progress)
     return space, scorer, WITHOUT_NOISE
 
 
-def _drawn(ratings: Ratings, rows: int | None, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """A mask of ``rows`` random ratings, or of all of them."""
-    mask = np.ones(len(ratings), dtype=np.bool_)
-    if rows is not None and whole("rows", rows, least=1) < len(ratings):
-        mask[:] = False
-        mask[rng.choice(len(ratings), rows, replace=False, shuffle=False)] = True
+def _drawn(ratings: Ratings, rows: int | None, rng: np.random.Generator) -> NDArray[np.bool_] | None:
+    """A mask of ``rows`` random ratings; None for all of them, which need no copy."""
+    if rows is None or whole("rows", rows, least=1) >= len(ratings):
+        return None
+    mask = np.zeros(len(ratings), dtype=np.bool_)
+    mask[rng.choice(len(ratings), rows, replace=False, shuffle=False)] = True
     return mask
 
 

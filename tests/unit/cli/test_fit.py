@@ -110,6 +110,20 @@ def test_a_wrong_call_is_one_line_and_exits_with_2(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_missing_extra_is_told_before_any_data_is_read(
+    tacit: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, words in (("jax", ()), ("jax_privacy", ("--epsilon", "4"))):
+        with monkeypatch.context() as missing:
+            missing.setitem(sys.modules, module, None)
+            done = tacit("fit", "no-such-data", *words, "--out", tmp_path / "x.tacit")
+        assert done.returncode == 1
+        assert re.fullmatch(r"tacit: missing-extra: .+tacit\[train\].+\n", done.stderr)
+    with monkeypatch.context() as missing:
+        missing.setitem(sys.modules, "jax", None)
+        assert "unknown-name" in tacit("fit", "no-such-data", "--model", "factors", "--out", tmp_path / "x").stderr
+
+
 def test_the_data_is_never_overwritten(tacit: Run, tmp_path: Path) -> None:
     data = write(from_arrays([1, 1, 2], [1, 2, 1], [1.0, 5.0, 3.0], scale=STARS), tmp_path / "plain.parquet")
     before = data.read_bytes()

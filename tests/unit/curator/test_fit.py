@@ -9,7 +9,8 @@ import pytest
 
 import tacit.curator.training
 from tacit.curator import PrivateTraining, fit
-from tacit.data import COUNTS, HALF_STARS, STARS, Catalogue, Ratings, from_arrays, synthetic
+from tacit.curator.training.private import PUBLIC
+from tacit.data import COUNTS, HALF_STARS, STARS, Catalogue, Ratings, from_arrays, load, synthetic
 from tacit.errors import InvalidModel, InvalidParameter, NoLookAlikes
 from tacit.guarantees import ONE_USER, Guarantee, approximate, pure
 from tacit.messages.store import Store
@@ -18,6 +19,10 @@ from tacit.models.rating_network import RatingNetwork, shapes
 from tacit.models.scorer import class_scores
 
 WORLD = synthetic(users=120, items=60, ratings_per_user=25, rng=np.random.default_rng(3))
+
+
+# what private training promises here: not what it was asked for, so that only its own word can end up in a store
+TOLD = approximate(1.2345, 3e-7, ONE_USER, proof="sampled-gaussian").assuming("told by the training")
 
 
 def rng() -> np.random.Generator:
@@ -40,7 +45,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     def train_privately(features: Any, flags: Any, rows: Any, **settings: Any) -> tuple[RatingNetwork, Guarantee]:
         asked.append({"features": features, "flags": flags, "rows": rows, **settings})
-        return untrained(flags), approximate(settings["epsilon"], settings["delta"], ONE_USER)
+        return untrained(flags), TOLD
 
     monkeypatch.setattr(tacit.curator.training, "train_network", train_network)
     monkeypatch.setattr(tacit.curator.training, "train_privately", train_privately, raising=False)
@@ -172,6 +177,22 @@ class TestTraining:
         assert np.array_equal(first["features"], whole["features"])
         assert np.array_equal(second["features"], whole["features"])
 
+    def test_columns_are_handed_over_and_not_copied(self, trained: list[dict[str, Any]]) -> None:
+        rated = WORLD.compact()
+        assert rated.compact() is rated
+        fit(rated, rng=rng())
+        (asked,) = trained
+        assert np.shares_memory(asked["rows"].items, rated.items)
+        assert np.shares_memory(asked["rows"].values, rated.values)
+
+    def test_features_are_the_same_in_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        space = GenreProfile(WORLD.catalogue.genres)
+        whole = space.of_many(WORLD.starts, WORLD.items, WORLD.values)
+        monkeypatch.setattr("tacit.models.features._USERS", 7)
+        assert np.array_equal(space.of_many(WORLD.starts, WORLD.items, WORLD.values), whole)
+        one = WORLD.rows_of(113)
+        assert np.array_equal(space.of(WORLD.items[one], WORLD.values[one]), whole[113])
+
     def test_factors_see_only_the_rows_that_were_drawn(self) -> None:
         store = fit(WORLD, model="factors", rows=60, rank=2, rng=rng())
         taught = np.abs(store.scorer.factors).sum(axis=1) > 0.0  # type: ignore[attr-defined]
@@ -192,12 +213,14 @@ class TestPromises:
     def test_private_training_is_promised_and_the_look_alikes_are_not(self, trained: list[dict[str, Any]]) -> None:
         private = PrivateTraining(2.0, 1e-6, steps=30, clip=0.5)
         store = fit(WORLD, private=private, rng=rng())
-        assert (store.model_guarantee.epsilon, store.model_guarantee.delta) == (2.0, 1e-6)
+        assert store.model_guarantee == TOLD
         assert store.guarantee.promises_nothing
-        without = fit(
-            WORLD, private=private, look_alikes=np.zeros((0, 38)), look_alikes_guarantee=pure(0.0, ONE_USER), rng=rng()
-        )
-        assert (without.guarantee.epsilon, without.guarantee.delta) == (2.0, 1e-6)
+        for nobody in (np.zeros((0, 38)), np.zeros(WORLD.n_users, dtype=np.bool_)):
+            without = fit(WORLD, private=private, look_alikes=nobody, rng=rng())
+            assert without.look_alikes_guarantee == pure(0.0, ONE_USER)
+            assert (without.guarantee.epsilon, without.guarantee.delta) == (TOLD.epsilon, TOLD.delta)
+            assert "told by the training" in without.guarantee.assumes
+        assert fit(WORLD, private=private, look_alikes=np.zeros((1, 38)), rng=rng()).guarantee.promises_nothing
         settings = {name: trained[0][name] for name in trained[0] if name not in ("features", "flags", "rows", "rng")}
         assert settings == {
             "kind": "network",
@@ -216,7 +239,7 @@ class TestPromises:
         private = PrivateTraining(8.0, 1e-5, steps=2, rate=0.25)
         first, second = (fit(small, model="two-tower", private=private, least=5, rng=rng()) for _ in range(2))
         promised = first.model_guarantee
-        assert (promised.epsilon, promised.delta, promised.protects) == (8.0, 1e-5, ONE_USER)
+        assert promised == approximate(8.0, 1e-5, ONE_USER, proof="sampled-gaussian").assuming(PUBLIC)
         assert first.version != second.version  # the noise is of the system, whatever the seed
         assert Store.from_bytes(first.to_bytes()).model_guarantee == promised
 
@@ -227,6 +250,25 @@ class TestPromises:
         rows = trained[0]["rows"]
         assert np.array_equal(rows.starts, ratings.starts)
         assert np.array_equal(rows.items, ratings.items)
+
+    def test_what_private_training_is_given_of_a_user_does_not_depend_on_another(self, trained: list[Any]) -> None:
+        left = np.delete(np.arange(WORLD.n_users), 17)
+        for ratings in (WORLD, WORLD.select_users(left)):
+            fit(ratings, private=PrivateTraining(2.0, 1e-6), rng=rng())
+        everyone, without = trained
+        assert np.array_equal(everyone["features"][left], without["features"])
+        assert np.array_equal(everyone["flags"], without["flags"])
+        starts, items, values = everyone["rows"]
+        kept = np.delete(np.arange(len(items)), np.arange(starts[17], starts[18]))
+        assert np.array_equal(np.delete(np.diff(starts), 17), np.diff(without["rows"].starts))
+        assert np.array_equal(items[kept], without["rows"].items)
+        assert np.array_equal(values[kept], without["rows"].values)
+        told = [
+            {name: asked[name] for name in asked if name not in ("features", "flags", "rows", "rng")}
+            for asked in trained
+        ]
+        assert told[0] == told[1]
+        assert trained[0]["rng"].bit_generator.state == trained[1]["rng"].bit_generator.state
 
     def test_a_random_part_of_the_rows_would_void_the_promise_and_is_refused(self, trained: list[Any]) -> None:
         for wrong in ({"rows": 100}, {"model": "factors"}):
@@ -247,6 +289,9 @@ WRONG: dict[str, tuple[Callable[[], Store], str]] = {
     "no ratings": (lambda: fit(WORLD.subset(WORLD.users < 0), rng=rng()), "no ratings"),
     "another model": (lambda: fit(WORLD, model="forest", rng=rng()), "network, two-tower, factors"),  # type: ignore[arg-type]
     "a seed": (lambda: fit(WORLD, rng=7), "numpy Generator"),  # type: ignore[arg-type]
+    "a number for private": (
+        lambda: fit(WORLD, private=4, rng=rng()), r"PrivateTraining\(epsilon=\.\.\., delta=\.\.\.\)"  # type: ignore[arg-type]
+    ),
     "no rows": (lambda: fit(WORLD, rows=0, rng=rng()), "rows must be"),
     "least of 0": (lambda: fit(WORLD, least=0, rng=rng()), "least must be"),
 }  # fmt: skip
@@ -268,3 +313,11 @@ def test_half_stars_and_a_default_generator_will_do() -> None:
 def test_it_is_offered_at_the_top() -> None:
     assert tacit.fit is fit  # type: ignore[attr-defined]
     assert tacit.curator.fit is fit
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_real_users_in_the_clear_cannot_be_said_to_be_protected(mask: bool) -> None:
+    ratings = load("synthetic")
+    users = np.ones(ratings.n_users, dtype=np.bool_) if mask else None
+    with pytest.raises(InvalidParameter, match="protect nobody"):
+        fit(ratings, model="factors", rank=2, look_alikes=users, look_alikes_guarantee=pure(0.1, ONE_USER))

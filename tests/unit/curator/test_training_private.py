@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 
 import tacit.data
 from tacit.curator.training import RowsByUser, train_privately
-from tacit.curator.training.architectures import architecture, initial
+from tacit.curator.training.architectures import Architecture, architecture, initial
 from tacit.curator.training.gradients import Gradients
 from tacit.curator.training.private import PUBLIC
 from tacit.data import Ratings
-from tacit.errors import InvalidParameter, MissingExtra
+from tacit.errors import InvalidInput, InvalidModel, InvalidParameter, MissingExtra
 from tacit.guarantees import ONE_USER, approximate
 from tacit.mechanisms import ReplayedNoise, SampledGaussian
+from tacit.mechanisms.drawn import released
+from tacit.mechanisms.grid import GridVector
+from tacit.mechanisms.noise import SYSTEM_NOISE
 from tacit.models.features import GenreProfile
 from tacit.models.rating_network import RatingNetwork
 
@@ -56,11 +59,13 @@ def table_of(wanted: Gradients, users: Any) -> NDArray[np.int64]:
     return np.concatenate([part.astype(np.int64) for part in wanted.of(np.asarray(users, dtype=np.int64))])
 
 
-@pytest.mark.parametrize("kind", ["network", "two-tower"])
-def test_a_user_s_gradient_is_the_same_to_the_last_bit_whoever_else_is_asked_for(world: Any, kind: str) -> None:
-    wanted = gradients(world, kind)
+@pytest.mark.parametrize(("kind", "rows_per_user"), [("network", 32), ("two-tower", 8), ("two-tower", 32)])
+def test_a_user_s_gradient_is_the_same_to_the_last_bit_whoever_else_is_asked_for(
+    world: Any, kind: str, rows_per_user: int
+) -> None:
+    wanted = gradients(world, kind, rows_per_user=rows_per_user)
     everyone = table_of(wanted, np.arange(100))
-    for company in ([5, 40, 99], [99, 5, 7, 40], np.arange(3, 100, 2), [40]):
+    for company in ([5, 40, 99], [99, 5, 7, 40], np.arange(3, 100, 2), np.arange(7), [40]):
         assert np.array_equal(table_of(wanted, company), everyone[np.asarray(company)])
 
 
@@ -85,6 +90,39 @@ def test_gradients_are_those_of_the_mean_error_cut_and_rounded_towards_zero(worl
         np.testing.assert_allclose(found, np.trunc(exact), atol=2)
         assert np.abs(found).max() > 1000
         assert math.sqrt(sum(int(cell) ** 2 for cell in found)) <= STEPS * (1 + 1e-5)
+
+
+def test_cells_are_rounded_towards_zero(world: Any) -> None:
+    """One weight for each cell; at weights of 0 the slopes are 1.75, -1.75, 2.5 and -0.5 grid steps, exactly."""
+    import jax.numpy as jnp
+
+    cells = np.array([1.75, -1.75, 2.5, -0.5], dtype=np.float32) / np.float32(STEPS)
+
+    def predicted(weights: Any, _: Any, flags: Any) -> Any:
+        return 0.5 + (weights["w"] * cells).sum() + 0.0 * flags[..., 0]
+
+    kind = Architecture(lambda _: {"w": (4,)}, predicted, RatingNetwork, "w")
+    rows = RowsByUser(np.array([0, 1]), np.array([0]), np.array([0.0]))
+    wanted = Gradients(kind, np.zeros((1, 2), dtype=np.float32), jnp.ones((1, 1)), rows, clip=1.0, rows_per_user=1)
+    assert table_of(wanted.at({"w": jnp.zeros(4)}, 0), [0]).tolist() == [[1, -1, 2, 0]]
+
+
+def test_gradients_are_computed_on_the_processor_whatever_jax_prefers(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import jax
+
+    used: list[Any] = []
+
+    def compute(*_: Any) -> Any:
+        used.append(jax.config.jax_default_device)
+        return np.zeros((32, 3), dtype=np.int32)
+
+    monkeypatch.setattr("tacit.curator.training.gradients._compiled", lambda _: compute)
+    before = jax.config.jax_default_device
+    for _ in gradients(world).of(np.arange(40)):
+        assert jax.config.jax_default_device == before  # whoever asks keeps their own setting
+    assert used == [jax.devices("cpu")[0]] * 2
 
 
 def test_rows_that_count_are_spread_over_all_of_a_user_s_and_follow_from_her_alone(world: Any) -> None:
@@ -163,6 +201,44 @@ def test_the_guarantee_is_that_of_the_mechanism_for_all_steps(world: Any, monkey
     assert told == [(1, 3), (2, 3), (3, 3)]  # and no error, which would be a release of its own
 
 
+def test_training_sees_the_users_through_the_mechanism_alone(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With releases that follow from the step's number, nothing of the data may be left: neither ratings nor how many users."""
+    features, flags, _ = world
+    other = tacit.data.synthetic(users=41, items=120, ratings_per_user=9, rng=np.random.default_rng(77))
+    low = RowsByUser(other.starts, other.items, np.full_like(other.values, 0.5))
+    steps: list[int] = []
+
+    def release(self: SampledGaussian, rows: Any, noise: Any = SYSTEM_NOISE) -> Any:
+        steps.append(rows.step)
+        drawn = np.random.default_rng(rows.step).integers(-3 * STEPS, 3 * STEPS, self.dimension)
+        return released(GridVector(drawn, self.step), self.guarantee, noise)
+
+    monkeypatch.setattr(SampledGaussian, "release", release)
+    unlike = np.random.default_rng(5).dirichlet(np.ones(19), (41, 2)).reshape(41, 38).astype(np.float32)
+    one, two = (
+        train_privately(table, flags, rows, rng=np.random.default_rng(1), **SETTINGS)
+        for table, rows in ((features, rows_of(world[2])), (unlike, low))
+    )
+    assert steps == [0, 1, 2, 0, 1, 2]
+    assert one[1] == two[1]
+    for name, weight in one[0].weights.items():
+        assert np.array_equal(weight, two[0].weights[name]), name
+    first = initial(architecture("two-tower"), 19, np.random.default_rng(1))
+    assert not np.allclose(one[0].weights["user.0.weight"], first["user.0.weight"], atol=1e-3)  # it did learn from them
+
+
+@pytest.mark.parametrize("kind", ["network", "two-tower"])
+@pytest.mark.parametrize("learning_rate", [1e9, 1e30])
+def test_training_that_diverges_is_told_so_without_warnings(world: Any, kind: str, learning_rate: float) -> None:
+    _, flags, _ = world
+    nobody = RowsByUser(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32))
+    changed = {"kind": kind, "learning_rate": learning_rate}
+    with pytest.raises(InvalidModel, match="training diverged: lower the learning rate"):
+        train_privately(
+            np.zeros((0, 38), dtype=np.float32), flags, nobody, rng=np.random.default_rng(1), **SETTINGS | changed
+        )
+
+
 def test_replayed_noise_promises_nothing_and_gives_the_same_network_again(world: Any) -> None:
     features, flags, ratings = world
 
@@ -213,6 +289,7 @@ def test_the_rating_network_is_trained_too_and_nobody_at_all_is_no_error(world: 
         {"steps": 0},
         {"clip": -1.0},
         {"rows_per_user": 0},
+        {"rows_per_user": 4097},
     ],
     ids=str,
 )
@@ -232,6 +309,25 @@ def test_columns_that_do_not_fit_are_refused(world: Any) -> None:
     ):
         with pytest.raises(InvalidParameter):
             train_privately(features, flags, rows, rng=np.random.default_rng(1), **SETTINGS)
+
+
+def test_types_that_are_no_columns_are_refused_before_anything_is_looked_at(world: Any) -> None:
+    features, flags, ratings = world
+    whole = rows_of(ratings)
+    for rows in (
+        whole._replace(items=ratings.items.tolist()),
+        whole._replace(values=ratings.values.tolist()),
+        whole._replace(starts=ratings.starts.tolist()),
+        whole._replace(items=ratings.items.astype(np.float64)),
+        whole._replace(items=ratings.items.astype(str)),
+        whole._replace(values=ratings.values.astype(object)),
+        whole._replace(items=ratings.items[:, None]),
+    ):
+        with pytest.raises(InvalidInput, match="numpy arrays"):
+            train_privately(features, flags, rows, rng=np.random.default_rng(1), **SETTINGS)
+    for tables in ((features.tolist(), flags), (features, flags.tolist()), (features.astype(object), flags)):
+        with pytest.raises(InvalidParameter, match="must be a table"):
+            train_privately(*tables, whole, rng=np.random.default_rng(1), **SETTINGS)
 
 
 def test_without_the_extra_it_says_what_to_install(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from mpmath import mp, mpf
 
 from tacit.errors import InvalidParameter
-from tacit.guarantees import epsilon_of_rho
+from tacit.guarantees import epsilon_of_rho, sampled_gaussian
 from tacit.guarantees.sampled_gaussian import epsilon_of_sampled, multiplier_for, renyi_of_sampled
 
 CASES = [
@@ -20,7 +20,7 @@ CASES = [
 ]
 
 
-def obvious_renyi(order: int, multiplier: float, rate: Fraction) -> float:
+def obvious_renyi(order: int, multiplier: float, rate: Fraction) -> mpf:
     """The sum as it stands in the proof, in 100 digits."""
     with mp.workdps(100):
         r = mpf(rate.numerator) / rate.denominator
@@ -28,7 +28,19 @@ def obvious_renyi(order: int, multiplier: float, rate: Fraction) -> float:
             math.comb(order, k) * (1 - r) ** (order - k) * r**k * mp.exp(mpf(k * (k - 1)) / (2 * mpf(multiplier) ** 2))
             for k in range(order + 1)
         )
-        return float(mp.log(sum(terms)) / (order - 1))
+        return mp.log(sum(terms)) / (order - 1)
+
+
+def obvious_epsilon(order: int, multiplier: float, rate: Fraction, steps: int, delta: float) -> mpf:
+    with mp.workdps(100):
+        total = steps * obvious_renyi(order, multiplier, rate) + mp.log(1 - mpf(1) / order)
+        return total - (mp.log(mpf(delta)) + mp.log(order)) / (order - 1)
+
+
+def order_chosen(multiplier: float, rate: Fraction, steps: int, delta: float) -> int:
+    """Which order is taken is free; that its cost is rounded up is not."""
+    guesses = sampled_gaussian._guesses(multiplier, rate, steps, delta)
+    return int(sampled_gaussian._ORDERS[int(guesses.argmin())])
 
 
 @pytest.mark.parametrize(("multiplier", "rate", "_steps"), CASES)
@@ -36,7 +48,8 @@ def obvious_renyi(order: int, multiplier: float, rate: Fraction) -> float:
 def test_one_step_costs_the_sum_of_the_proof(order: int, multiplier: float, rate: Fraction, _steps: int) -> None:
     wanted = obvious_renyi(order, multiplier, rate)
     found = renyi_of_sampled(order, multiplier, rate)
-    assert wanted <= found <= wanted * (1.0 + 1e-14)
+    with mp.workdps(100):
+        assert wanted <= mpf(found) <= wanted * (1 + mpf(2) ** -51)
 
 
 @pytest.mark.parametrize("order", [2, 5, 64])
@@ -58,6 +71,40 @@ def test_epsilon_equals_that_of_dp_accounting_at_whole_orders(
     theirs, order = accountant.get_epsilon_and_optimal_order(delta)
     assert order < 64  # so that no order above could be better
     assert epsilon_of_sampled(multiplier, rate, steps, delta) == pytest.approx(theirs, rel=1e-9)
+
+
+@pytest.mark.parametrize(("multiplier", "rate", "steps"), CASES)
+@pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-9])
+def test_epsilon_is_never_rounded_down(multiplier: float, rate: Fraction, steps: int, delta: float) -> None:
+    wanted = obvious_epsilon(order_chosen(multiplier, rate, steps, delta), multiplier, rate, steps, delta)
+    found = epsilon_of_sampled(multiplier, rate, steps, delta)
+    with mp.workdps(100):
+        assert wanted <= mpf(found) <= wanted * (1 + mpf(2) ** -51)
+
+
+def test_a_margin_covers_what_a_difference_of_large_terms_may_lose() -> None:
+    """Where epsilon is so small that floats are finer than the margin, it shows."""
+    rate, steps, delta = Fraction(1, 16), 10, 0.1
+    multiplier = multiplier_for(1e-5, delta, rate, steps)
+    wanted = obvious_epsilon(order_chosen(multiplier, rate, steps, delta), multiplier, rate, steps, delta)
+    with mp.workdps(100):
+        assert (
+            0
+            < wanted + mpf(2) ** -64
+            <= mpf(epsilon_of_sampled(multiplier, rate, steps, delta))
+            < wanted + mpf(2) ** -63
+        )
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_the_multiplier_is_checked_exactly_after_floats_have_searched(
+    epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guesses = sampled_gaussian._guesses
+    monkeypatch.setattr(sampled_gaussian, "_guesses", lambda *given: 0.99 * guesses(*given))
+    rate, steps, delta = Fraction(1, 16), 200, 1e-6
+    found = sampled_gaussian._multiplier.__wrapped__(epsilon, delta, rate, steps)
+    assert 0.98 * epsilon < epsilon_of_sampled(found, rate, steps, delta) <= epsilon
 
 
 def test_without_sampling_it_is_near_zcdp() -> None:

@@ -188,7 +188,8 @@ def test_a_model_may_not_read_other_files(tmp_path: Path, monkeypatch: pytest.Mo
         [outside],
     )
     content = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
-    with pytest.raises(InvalidModel, match="could not be loaded"):
+    # by our own guard: without it onnxruntime happens to refuse too, for want of a model's path, and need not do so for ever
+    with pytest.raises(InvalidModel, match=r"could not be loaded: .*External data path"):
         OnnxScorer(content, VECTORS, 2).score(np.ones((1, 2)), np.arange(3))
 
 

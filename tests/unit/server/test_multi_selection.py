@@ -141,8 +141,10 @@ def test_draws_around_the_signal_give_the_greedy_slate_of_their_items(
         assert codes(store, made.answer(signal, 3))[: len(expected)] == expected
 
 
+@pytest.mark.parametrize("eta", [Fraction(1, 50), Fraction(1, 10), Fraction(1)])
 @pytest.mark.parametrize("t", [1, 2])
-def test_exact_maximises_the_expected_utility_under_the_posterior(store: Store, signal: Signal, t: int) -> None:
+def test_exact_maximises_the_expected_utility_under_the_posterior(store: Store, eta: Fraction, t: int) -> None:
+    signal = signal_of(random_features(1, seed=42)[0], eta)
     weights = look_alike_weights(signal.values, store.look_alikes, float(signal.eta))
     made = server(store, "exact", coverage=0.999999999)
     classes = store.scorer.classes

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import MissingExtra, UnknownName
+from tacit.errors import InvalidModel, MissingExtra, UnknownName
 from tacit.models import rating_network, two_tower
 from tacit.models.rating_network import RatingNetwork, Weights
 from tacit.models.two_tower import TwoTower
@@ -48,10 +48,16 @@ def initial(kind: Architecture, genres: int, rng: np.random.Generator) -> Weight
 
 
 def built(kind: Architecture, weights: dict[str, Array], flags: NDArray[Any]) -> Network:
-    """The trained network, for numpy."""
-    return kind.build(
-        {name: np.array(weight, dtype=np.float32) for name, weight in weights.items()}, np.array(flags, dtype=np.bool_)
-    )
+    """The trained network, for numpy; refused where weights have grown so large that scores are no numbers."""
+    trained = {name: np.array(weight, dtype=np.float32) for name, weight in weights.items()}
+    if all(np.isfinite(weight).all() for weight in trained.values()):
+        network = kind.build(trained, np.array(flags, dtype=np.bool_))
+        corners = np.eye(network.dimension, dtype=np.float32)  # all likes, or all dislikes, in one genre
+        with np.errstate(all="ignore"):
+            scores = network.score(corners, network.classes.first)
+        if np.isfinite(scores).all():
+            return network
+    raise InvalidModel("training diverged: lower the learning rate.")
 
 
 def require(*modules: str) -> None:

@@ -2,11 +2,13 @@
 
 A row must depend on its own user and on nobody else, to the last bit, or the sum moves by more than one row when one user leaves.
 So users are computed one after the other by one small program (``lax.map``) and not side by side: in a common matrix product the
-last bits of a user's row were seen to change with who else was in it.
+last bits of a user's row were seen to change with who else was in it. The program has one size, padded with nobody, and runs on
+the processor: both matter as much as the order does.
 """
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -47,7 +49,9 @@ class Gradients:
         for first in range(0, users.size, _TOGETHER):
             chosen = users[first : first + _TOGETHER]
             part = tuple(_padded(column) for column in (self.features[chosen], *self.chosen_rows(chosen)))
-            yield np.asarray(compute(self.weights, self.flags, self.clip, part))[: chosen.size]
+            with on_cpu():  # not around the yield, which would leave the setting to whoever asks
+                rows = np.asarray(compute(self.weights, self.flags, self.clip, part))
+            yield rows[: chosen.size]
 
     def chosen_rows(self, users: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]:
         """Users x rows_per_user: items, values, and which of these places hold a row.
@@ -67,6 +71,14 @@ class Gradients:
         real &= (items >= 0) & (items < len(self.flags)) & np.isfinite(values)
         items, values = np.where(real, items, 0), np.clip(np.where(real, values, 0.0), 0.0, TOP)
         return items.astype(np.int32), values.astype(np.float32), real
+
+
+def on_cpu() -> AbstractContextManager[Any]:
+    """The processor, also where jax was built for a graphics card: there sums may be formed in another order each time."""
+    import jax
+
+    context: AbstractContextManager[Any] = jax.default_device(jax.devices("cpu")[0])
+    return context
 
 
 def _padded(column: NDArray[Any]) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.checks import positive, whole
 from tacit.curator.training.architectures import Network, architecture, built, initial, require
-from tacit.curator.training.gradients import Gradients
+from tacit.curator.training.gradients import Gradients, on_cpu
 from tacit.curator.training.rows import RowsByUser, check_rows_by_user, check_tables
 from tacit.guarantees import Guarantee
 from tacit.guarantees.sampled_gaussian import checked_rate
@@ -23,6 +23,7 @@ from tacit.mechanisms import SYSTEM_NOISE, Noise, SampledGaussian
 
 Progress: TypeAlias = Callable[[int, int], None]  # steps done, steps in all; never an error, which nobody has paid for
 
+MOST_ROWS = 4096  # of one user in one step
 PUBLIC = "the catalogue and all settings of the training are public"
 _FIRST_GUESS = 0.7  # of 5: films are known to be rated around 3.5 stars, so no budget is spent on learning that
 
@@ -51,7 +52,7 @@ def train_privately(
     makes that number public. "two-tower" has a sixth of the weights of "network": as good here, and far faster.
     """
     chosen = architecture(kind)
-    rows_per_user, clip = whole("rows_per_user", rows_per_user, least=1), positive("clip", clip)
+    rows_per_user, clip = whole("rows_per_user", rows_per_user, least=1, most=MOST_ROWS), positive("clip", clip)
     learning_rate = positive("learning_rate", learning_rate)
     check_tables(features, flags)
     check_rows_by_user(rows, len(features))
@@ -62,21 +63,22 @@ def train_privately(
     import optax
     from jax.flatten_util import ravel_pytree
 
-    first = initial(chosen, flags.shape[1], rng)
-    first[chosen.last_bias] = np.full(1, math.log(_FIRST_GUESS / (1.0 - _FIRST_GUESS)), dtype=np.float32)
-    weights, shaped = ravel_pytree(first)
-    adam = optax.adam(optax.cosine_decay_schedule(learning_rate, mechanism.steps))
-    moments = adam.init(weights)
-    table = jnp.asarray(flags, dtype=jnp.float32)
-    gradients = Gradients(chosen, features, table, rows, clip=clip, rows_per_user=rows_per_user)
-    guarantee = mechanism.guarantee
-    for step in range(mechanism.steps):
-        release = mechanism.release(gradients.at(shaped(weights), step), noise)
-        guarantee = release.guarantee  # of all steps together; of none where the noise promises nothing
-        # Adam does not care for the scale of what it is given: noise of deviation 1 needs no number of users
-        slope = (release.value.to_floats() / (clip * mechanism.noise_multiplier)).astype(np.float32)
-        moves, moments = adam.update(slope, moments)
-        weights = optax.apply_updates(weights, moves)
-        if progress is not None:
-            progress(step + 1, mechanism.steps)
+    with on_cpu():
+        first = initial(chosen, flags.shape[1], rng)
+        first[chosen.last_bias] = np.full(1, math.log(_FIRST_GUESS / (1.0 - _FIRST_GUESS)), dtype=np.float32)
+        weights, shaped = ravel_pytree(first)
+        adam = optax.adam(optax.cosine_decay_schedule(learning_rate, mechanism.steps))
+        moments = adam.init(weights)
+        table = jnp.asarray(flags, dtype=jnp.float32)
+        gradients = Gradients(chosen, features, table, rows, clip=clip, rows_per_user=rows_per_user)
+        guarantee = mechanism.guarantee
+        for step in range(mechanism.steps):
+            release = mechanism.release(gradients.at(shaped(weights), step), noise)
+            guarantee = release.guarantee  # of all steps together; of none where the noise promises nothing
+            # Adam does not care for the scale of what it is given: noise of deviation 1 needs no number of users
+            slope = (release.value.to_floats() / (clip * mechanism.noise_multiplier)).astype(np.float32)
+            moves, moments = adam.update(slope, moments)
+            weights = optax.apply_updates(weights, moves)
+            if progress is not None:
+                progress(step + 1, mechanism.steps)
     return built(chosen, shaped(weights), flags), guarantee.assuming(PUBLIC)

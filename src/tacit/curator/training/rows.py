@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidData, InvalidParameter
+from tacit.errors import InvalidData, InvalidInput, InvalidParameter
 from tacit.models.rating_network import TOP
 
 _CHECKED = 1 << 22  # rows looked at in one go
@@ -32,10 +32,10 @@ class RowsByUser(NamedTuple):
 
 
 def check_tables(features: NDArray[Any], flags: NDArray[Any]) -> None:
-    """Users x (2 genres) beside items x genres; only shapes are looked at."""
-    if flags.ndim != 2 or not flags.size:
+    """Users x (2 genres) beside items x genres; only shapes and types are looked at."""
+    if not _of_kind(flags, "biuf") or flags.ndim != 2 or not flags.size:
         raise InvalidParameter("flags must be a table: one row for each item, one column for each genre.")
-    if features.ndim != 2 or features.shape[1] != 2 * flags.shape[1]:
+    if not _of_kind(features, "iuf") or features.ndim != 2 or features.shape[1] != 2 * flags.shape[1]:
         raise InvalidParameter(
             f"features must be a table: one row for each user, {2 * flags.shape[1]} columns for {flags.shape[1]} genres."
         )
@@ -56,10 +56,21 @@ def check_rows(rows: Rows, n_users: int, n_items: int) -> None:
 
 def check_rows_by_user(rows: RowsByUser, n_users: int) -> None:
     """Columns of one length, cut into the users of the features. What stands in a row is not looked at: see `private`."""
-    starts = np.asarray(rows.starts)
-    if len(rows.items) != len(rows.values) or starts.shape != (n_users + 1,) or starts.dtype.kind not in "iu":
+    kinds = zip(rows, ("iu", "iu", "iuf"), strict=True)
+    if not all(
+        _of_kind(column, kind) and column.ndim == 1 for column, kind in kinds
+    ):  # types are public, contents are not
+        raise InvalidInput(
+            "starts, items and values must be numpy arrays of one axis: whole numbers, whole numbers (item codes), and ratings."
+        )
+    starts = rows.starts
+    if len(rows.items) != len(rows.values) or starts.shape != (n_users + 1,):
         raise InvalidParameter(
             "rows need columns of one length, and starts for each user of the features and one more."
         )
     if starts[0] != 0 or starts[-1] != len(rows.items) or np.any(starts[1:] < starts[:-1]):
         raise InvalidParameter("starts must rise from 0 to the number of rows.")
+
+
+def _of_kind(column: object, kinds: str) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind in kinds
