@@ -7,21 +7,20 @@ device.pick(reply)
 """
 
 from collections.abc import Mapping
-from contextlib import closing
+from dataclasses import replace
 from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import finite, whole
+from tacit.checks import whole
 from tacit.device import multi_selection
-from tacit.device.profile import Profile
+from tacit.device.memos import Memos, require_exact, version_of
+from tacit.device.profile import Profile, checked_rating
 from tacit.device.readings import Readings, readings_of
-from tacit.device.slots import checked, slot_of
-from tacit.errors import BudgetExhausted, Conflict, InvalidParameter, UnknownName
-from tacit.guarantees import metric
-from tacit.ledger import Budget, Period, PrivacyLedger, Statement
-from tacit.ledger.accounting import allowance, price
+from tacit.device.slots import checked, require_within, slot_of
+from tacit.errors import BudgetExhausted, InvalidFeatures, InvalidParameter, UnknownName
+from tacit.ledger import Budget, Head, Period, Statement
 from tacit.ledger.clock import Clock, now
 from tacit.ledger.stores import Target
 from tacit.mechanisms import SYSTEM_NOISE, Noise
@@ -29,10 +28,6 @@ from tacit.messages.multi_selection import Eta, Reply, Request, Signal, exact_et
 from tacit.models.features import FeatureSpace
 from tacit.models.items import Items
 from tacit.models.scorer import Scorer
-
-SUBJECT = "me"
-REINSTALLED = "reinstalled"
-_LOST = "a lost memo may have spent the whole budget of its period"
 
 
 class Public(Protocol):
@@ -49,8 +44,10 @@ class Device:
     """One user's device. ``budget`` is in epsilon per unit of L1 distance; it is agreed when the file is made, and never changes.
 
     ``refresh`` and ``per_period`` say when a fresh signal may be drawn: once in each month or day, or in each of ``per_period``
-    equal parts of it. Say ``reinstalled`` where an earlier file was lost: the period that is under way then counts as spent (with a
-    lifetime budget, for ever).
+    equal parts of it. They are agreed like the budget, and no slot is longer than the budget's period.
+    Say ``reinstalled`` once, at the first start after the file was lost or replaced by an older copy: what is left of the period
+    that is under way then counts as spent (with a lifetime budget, for ever). With a ``head`` that was noted elsewhere, a file
+    that is missing or older is refused.
     ``scorer`` is the server's whole model, for replies that leave the scoring to the device.
     """
 
@@ -63,6 +60,7 @@ class Device:
         refresh: Period | str = Period.MONTH,
         per_period: int = 1,
         reinstalled: bool = False,
+        head: Head | None = None,
         noise: Noise = SYSTEM_NOISE,
         scorer: Scorer | None = None,
         clock: Clock = now,
@@ -73,36 +71,26 @@ class Device:
             raise InvalidParameter(f"the scorer takes {scorer.dimension} features, not {store.space.dimension}.")
         self.items, self.space = store.items, store.space
         self.refresh, self.per_period = checked(refresh, per_period)
+        require_within(self.refresh, budget.per)
         self._scorer, self._noise, self._clock = scorer, noise, clock
-        self._profile = Profile()
+        self._profile, self._version = Profile(), version_of(self.space)
         terms = multi_selection.terms_of(self.space, budget, noise)
-        lost = metric(budget.epsilon, rounding=terms.rounding, proof="multi-selection", assumes=frozenset({_LOST}))
-        if price(lost, terms).amount != allowance(budget, terms).amount:
-            raise InvalidParameter("the epsilon of a device's budget has at most nine decimals.")
-        self._ledger = PrivacyLedger.open_or_create(place, clock=clock)
-        try:
-            self._ledger.enrol_many([SUBJECT], terms)
-            if reinstalled and self._ledger.statement(SUBJECT).charges == 0:
-                self._ledger.charge(SUBJECT, REINSTALLED, lost)
-        except Conflict:
-            self.close()
-            raise Conflict(
-                "the device in this file has another budget, another number of features, or other noise. What was promised "
-                "stays promised: open it as it was made."
-            ) from None
-        except BaseException:
-            self.close()
-            raise
+        require_exact(budget, terms)
+        self._memos = Memos(place, terms, self.refresh, self.per_period, head=head, clock=clock)
+        if reinstalled:
+            try:
+                self._memos.spend_the_rest()
+            except BaseException:
+                self.close()
+                raise
 
     def rate(self, ratings: Mapping[int | str, float]) -> None:
         """Adds ratings by the items' titles or ids, all or none of them. Nothing leaves the device, and nothing is written."""
+        if not isinstance(ratings, Mapping):
+            raise InvalidParameter("ratings are given by item: rate({'Heat (1995)': 4, 32: 5}).")
         known: dict[int, float] = {}
         for place, (item, value) in enumerate(ratings.items(), 1):
-            code = self._code(item, f"rating {place}")
-            try:
-                known[code] = finite("a rating", value)
-            except InvalidParameter:
-                raise InvalidParameter(f"rating {place} is not a finite number.") from None
+            known[self._code(item, f"rating {place}")] = checked_rating(value, place)
         self._profile.rate(known)
 
     def forget(self, item: int | str) -> None:
@@ -118,22 +106,41 @@ class Device:
         """
         exact = exact_eta(eta)
         mechanism = multi_selection.mechanism_of(self.space, exact)
-        features = self._features()  # refused, if at all, before anything is charged or drawn
-        kind = f"{self.space.kind} {self.space.dimension} {exact.numerator}/{exact.denominator}"
+        guarantee = multi_selection.charged(mechanism, self._noise)
+        if not self._memos.ever_fits(guarantee):
+            least = float(multi_selection.eta_for(self._memos.budget))
+            raise InvalidParameter(
+                f"a signal with eta = {exact} never fits into '{self._memos.budget}': ask with an eta of at least {least}."
+            )
+        slot = slot_of(self._clock(), self.refresh, self.per_period)
+        kind = f"{self._version} {exact.numerator}/{exact.denominator}"
+        memo = self._memos.find(slot, kind)
+        if memo is not None:  # before the profile is touched: neither time nor error of a repetition depends on it
+            return Signal.from_bytes(memo)
+        # Features are refused, if at all, before anything is charged or drawn. Where nothing fits they are not looked at, unless
+        # this slot was charged and not drawn because of a crash.
+        features = self._features() if self._memos.fits(guarantee) else None
 
         def draw() -> bytes:
-            return Signal.from_release(mechanism.release(features, self._noise), exact).to_bytes()
+            row = self._features() if features is None else features
+            return Signal.from_release(mechanism.release(row, self._noise), exact).to_bytes()
 
-        slot = slot_of(self._clock(), self.refresh, self.per_period)
-        guarantee = multi_selection.charged(mechanism, self._noise)
         try:
-            return Signal.from_bytes(self._ledger.release(SUBJECT, f"{slot} {kind}", guarantee, draw))
+            return Signal.from_bytes(self._memos.release(slot, kind, guarantee, draw))
         except BudgetExhausted:
-            return self._newest(kind) or Signal.nothing(self.space.dimension, exact, mechanism.grid_bits)
+            older = self._memos.newest(kind)
+        return (
+            Signal.nothing(self.space.dimension, exact, mechanism.grid_bits)
+            if older is None
+            else Signal.from_bytes(older)
+        )
 
     def request(self, k: int = 5, t: int = 1, *, eta: Eta = 0.1) -> Request:
         """This slot's signal in a request for a slate of k items, of which the device will take t."""
-        return Request(self.ask(eta), k, t)
+        empty = Request(
+            Signal.nothing(self.space.dimension, exact_eta(eta)), k, t
+        )  # refuses odd k and t before any noise
+        return replace(empty, signal=self.ask(eta))
 
     def pick(self, reply: Reply, t: int = 1) -> tuple[int | str, ...]:
         """The ids of the ``t`` best items of a slate at the true features, best first; all of them where the slate has fewer.
@@ -143,8 +150,7 @@ class Device:
         codes = multi_selection.codes_of(reply, self.items)
         estimate = multi_selection.estimator(reply, codes, self.space.dimension, self._scorer)
         wanted = whole("t", t, least=1)
-        with np.errstate(all="ignore"):
-            estimates = estimate(self._features())
+        estimates = multi_selection.estimates_at(self._features, estimate, len(codes))
         return tuple(self.items.id(codes[place]) for place in multi_selection.best(estimates, wanted))
 
     def titles(self, picked: tuple[int | str, ...]) -> tuple[str, ...]:
@@ -177,10 +183,14 @@ class Device:
 
     def statement(self) -> Statement:
         """What was promised by all signals so far, and what is left of the budget."""
-        return self._ledger.statement(SUBJECT)
+        return self._memos.statement()
+
+    def head(self) -> Head:
+        """How far the file has come. Note it elsewhere after asking; given to the next start, it refuses an older copy."""
+        return self._memos.head()
 
     def close(self) -> None:
-        self._ledger.close()
+        self._memos.close()
 
     def __enter__(self) -> Self:
         return self
@@ -197,17 +207,17 @@ class Device:
     def _code(self, item: int | str, what: str) -> int:
         try:
             return self.items.code(item)
-        except UnknownName:  # what she rated is private, also what she tried to: the error shows no title
-            raise UnknownName(
-                f"{what} is of an item that is not, or not just once, among the {len(self.items):,} of this store. "
-                "Look it up with device.items.code(title)."
-            ) from None
+        except (UnknownName, TypeError, ValueError, OverflowError):
+            pass  # what she rated is private, also what she tried to: the error shows no title, nor does its context
+        raise UnknownName(
+            f"{what} is of an item that is not, or not just once, among the {len(self.items):,} of this store. "
+            "Look it up with device.items.code(title)."
+        )
 
     def _features(self) -> NDArray[np.float64]:
-        return self.space.check(self.space.of(*self._profile.ratings()))
-
-    def _newest(self, kind: str) -> Signal | None:
-        """The newest kept signal of this kind. It was paid for; reading charges nothing."""
-        with closing(self._ledger.stored(SUBJECT)) as kept:
-            found = next((one.content for one in kept if one.release_id.partition(" ")[2] == kind), None)
-        return None if found is None else Signal.from_bytes(found)
+        try:
+            with np.errstate(all="ignore"):
+                return self.space.check(self.space.of(*self._profile.ratings()))
+        except np.linalg.LinAlgError:
+            pass
+        raise InvalidFeatures("the features cannot be worked out in this store's feature space: load another store.")

@@ -81,13 +81,30 @@ def estimator(reply: Reply, codes: list[int], dimension: int, scorer: Scorer | N
     if reply.kind is ModelKind.NETWORK:
         if scorer is None:
             raise InvalidMessage("the reply leaves the scoring to the device: give it the server's model (scorer=...).")
-        return lambda features: scorer.score(features[None, :], np.array(codes, dtype=np.int64))[0]
+        table = np.array(codes, dtype=np.int64)
+        with np.errstate(all="ignore"):
+            scorer.score(np.zeros((1, dimension)), table)  # what fails here (an extra is missing) fails for everybody
+        return lambda features: scorer.score(features[None, :], table)[0]
     model = reply.model
     if isinstance(model, PrincipalComponents):
         model = _solved(model)
     if isinstance(model, LinearMap):
         return model.estimate
     return lambda features: -np.arange(len(codes), dtype=np.float64)
+
+
+def estimates_at(features: Callable[[], NDArray[np.float64]], estimate: Estimate, count: int) -> NDArray[np.float64]:
+    """``count`` estimates at the true features, whatever happens: none of them a number where they cannot be worked out.
+
+    A server could craft a model, or a feature space, that fails for some features and not for others. An error would then tell
+    which: so there is none, and the slate's own order stands.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            found = np.asarray(estimate(features()), dtype=np.float64)
+    except Exception:  # of a model nothing is known, and neither is what it raises
+        found = np.empty(0)
+    return found if found.shape == (count,) else np.full(count, np.nan)
 
 
 def best(estimates: NDArray[Any], t: int) -> list[int]:

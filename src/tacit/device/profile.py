@@ -1,12 +1,16 @@
 """A profile: what one user rated. It lives in the memory of her device, and has no way out of it."""
 
+import math
 from collections.abc import Mapping
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.checks import finite
 from tacit.errors import InvalidParameter
+
+MOST_RATING = 1e6  # on whatever scale: far beyond it features could overflow
 
 
 class Profile:
@@ -41,3 +45,14 @@ class Profile:
 
     def __reduce_ex__(self, _: object) -> NoReturn:
         raise InvalidParameter("a profile is private and is not written, copied or sent: release a signal instead.")
+
+
+def checked_rating(value: float, place: int) -> float:
+    """A rating within public bounds; the error shows its place only, and has no context that shows more."""
+    try:
+        number = finite("a rating", value)
+    except InvalidParameter:
+        number = math.inf
+    if abs(number) > MOST_RATING:
+        raise InvalidParameter(f"rating {place} is not a finite number from {-MOST_RATING:,.0f} to {MOST_RATING:,.0f}.")
+    return number

@@ -7,12 +7,13 @@ by ``tacit.guarantees``. The reading for one rating uses this user's own counts:
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import whole
+from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, anywhere, within
 from tacit.guarantees.rounding import shown_up
 from tacit.models.features import FeatureSpace, GenreProfile, moved_by_one_rating
@@ -21,6 +22,7 @@ from tacit.models.neighbourhood import cluster_diameters
 CLUSTER = 5  # look-alikes in one neighbourhood
 QUANTILES = (0.25, 0.5, 0.75)
 _LEAST_RADIUS = 2.0**-20  # a step of the grid: what is nearer is one point
+_PRIVATE = "readings follow from a private profile and are not written, copied or sent: show them to the user."
 _SPARE = 1.0 + 2.0**-40  # shares are floats: a distance of them may be off in its last digits
 
 
@@ -40,10 +42,13 @@ class OneRating:
     def __repr__(self) -> str:
         return f"OneRating(genres={self.genres}, private)"
 
+    def __reduce_ex__(self, _: object) -> NoReturn:
+        raise InvalidParameter(_PRIVATE)
+
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Among look-alikes: a share ``quantile`` of clusters of 5 has at most the diameter that ``guarantee`` is read at."""
+    """Among look-alikes: at least a share ``quantile`` of clusters of 5 has at most the diameter that ``guarantee`` is read at."""
 
     quantile: float
     radius: float
@@ -72,6 +77,9 @@ class Readings:
         lines += [f"  {one}" for one in self.neighbourhood]
         return "\n".join([*lines, f"  anybody: {_shown(self.anywhere)}"])
 
+    def __reduce_ex__(self, _: object) -> NoReturn:
+        raise InvalidParameter(_PRIVATE)
+
 
 def readings_of(
     eta: Fraction,
@@ -86,8 +94,10 @@ def readings_of(
     """The readings of one signal for a user with these ratings, among a public population."""
     near: Sequence[Neighbourhood] = ()
     if population is not None:
-        diameters = np.quantile(cluster_diameters(population, CLUSTER, rng=rng), QUANTILES)
-        near = [_near(guarantee, quantile, float(found)) for quantile, found in zip(QUANTILES, diameters, strict=True)]
+        diameters = cluster_diameters(population, CLUSTER, rng=rng)
+        # A cluster's own diameter, not one in between: at least the stated share of clusters lies within.
+        radii = np.quantile(diameters, QUANTILES, method="inverted_cdf").tolist()
+        near = [_near(guarantee, quantile, radius) for quantile, radius in zip(QUANTILES, radii, strict=True)]
     rating = one_rating(guarantee, space, *ratings, genres=genres) if isinstance(space, GenreProfile) else None
     return Readings(eta, guarantee, rating, tuple(near), anywhere(guarantee, space.diameter))
 
@@ -103,16 +113,20 @@ def one_rating(
     removed, moved = [], []
     for size, place in zip(own.tolist(), block.tolist(), strict=True):
         if size <= most:
-            gone = moved_by_one_rating(blocks[place] - size, size)  # N is counted without the film
+            gone = _moved(blocks[place] - size, size)  # N is counted without the film
             removed.append(gone)
-            moved.append(gone + moved_by_one_rating(blocks[1 - place], size))
-    added = max(moved_by_one_rating(count, size) for count in blocks for size in range(1, most + 1))
+            moved.append(gone + _moved(blocks[1 - place], size))
+    added = max(_moved(count, size) for count in blocks for size in range(most + 1))
     return OneRating(
         most,
         _within(guarantee, added),
         _within(guarantee, max(removed)) if removed else None,
         _within(guarantee, max(moved)) if moved else None,
     )
+
+
+def _moved(count: float, size: int) -> float:
+    return moved_by_one_rating(count, size) if size else 0.0  # a film without genres moves nothing
 
 
 def _near(guarantee: Guarantee, quantile: float, radius: float) -> Neighbourhood:

@@ -27,6 +27,22 @@ def slot_of(at: int, refresh: Period | str = Period.MONTH, per_period: int = 1) 
     return name if per_period == 1 else f"{name}.{part + 1}of{per_period}"
 
 
+_BY_LENGTH = (Period.DAY, Period.MONTH, Period.LIFETIME)
+
+
+def require_within(refresh: Period, period: Period) -> None:
+    """Refuses slots that are longer than the budget's period.
+
+    A device that lost its memos is silent for one period. If that ended before the slot does, a second signal would be drawn in
+    one slot. A slot within a period is safe, also in a sliding one: 24 hours or 31 days from now end no earlier than the slot.
+    """
+    if _BY_LENGTH.index(refresh) > _BY_LENGTH.index(period):
+        raise InvalidParameter(
+            f"a slot must not be longer than the budget's period, and refresh='{refresh}' is longer than per='{period}': "
+            f"say refresh='{period}', or a budget per='{refresh}'."
+        )
+
+
 def checked(refresh: Period | str, per_period: int) -> tuple[Period, int]:
     """The two parameters of a slot, if they go together."""
     refresh, per_period = member("refresh", Period, refresh), whole("per_period", per_period, least=1, most=1000)

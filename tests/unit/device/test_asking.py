@@ -1,23 +1,36 @@
 """Asking: one signal for each slot, whatever happens; charged once; never an error when the budget is spent."""
 
+import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tacit.device import Device
-from tacit.errors import Conflict, InvalidFeatures, InvalidParameter, LedgerUnavailable
+from tacit.device.memos import Memos, version_of
+from tacit.errors import (
+    Conflict,
+    InvalidFeatures,
+    InvalidMessage,
+    InvalidParameter,
+    LedgerBehind,
+    LedgerMissing,
+    LedgerUnavailable,
+)
 from tacit.guarantees import Neighbours, within
 from tacit.ledger import Budget
 from tacit.ledger.verification.check import check
 from tacit.mechanisms import ReplayedNoise
 from tacit.messages.multi_selection import Request, Signal
+from tacit.models.features import GenreProfile
+from tacit.models.folded_taste import FoldedTaste
 from tests.unit.device.retries import different_signals
-from tests.unit.device.small_world import BUDGET, FILMS, SHOP, Clock, CountedNoise, Shop, opened
+from tests.unit.device.small_world import BUDGET, FILMS, SHOP, Clock, CountedNoise, Shop, flags, opened
 
 
 @pytest.fixture
@@ -77,16 +90,8 @@ class AsksAgainWhenFeaturesMove(Device):
     """The same, with a memo for each vector: that a fresh signal came tells that the profile changed."""
 
     def ask(self, eta: object = 0.1) -> Signal:
-        self.space = _Renamed(self.space, hash(self._features().tobytes()))  # type: ignore[assignment]
+        self._version = sha256(self._features().tobytes()).hexdigest()
         return super().ask(0.1)
-
-
-class _Renamed:
-    def __init__(self, space: object, name: int) -> None:
-        self.__dict__ |= {"space": getattr(space, "space", space), "kind": str(name)}
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.space, name)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("twin", [ForgetsOnRetry, RemembersUntilRestart, AsksAgainWhenFeaturesMove])
@@ -202,6 +207,41 @@ def test_other_kinds_of_features_have_signals_of_their_own(place: Path) -> None:
         assert device.statement().charges == 2
 
 
+def refitted(rank_scale: float) -> Shop:
+    factors = np.linspace(-1, 1, 2 * len(FILMS)).reshape(-1, 2) * rank_scale
+    return Shop(SHOP.items, FoldedTaste(factors, np.zeros(len(FILMS)), 3.0, np.ones(3)))
+
+
+def test_refitted_factors_are_other_features_with_a_signal_of_their_own(place: Path) -> None:
+    """Same kind, same dimension: the memo is for what the features are made of."""
+    clock, budget = Clock(2026, 10, 1), Budget(20, per="month")
+    with Device(place, refitted(1.0), budget=budget, clock=clock) as device:
+        october = device.ask()
+        clock.set(2026, 11, 1)
+        first = device.ask()
+    with Device(place, refitted(1.5), budget=budget, clock=clock) as device:
+        second = device.ask()
+        assert second not in (first, october)
+        assert device.statement().charges == 3
+    with Device(place, refitted(1.0), budget=budget, clock=clock) as device:
+        assert device.ask() == first
+    with Device(place, refitted(2.0), budget=budget, clock=clock) as device:
+        assert device.ask().empty  # spent, and the older signals are of other features
+    with Device(place, refitted(1.5), budget=budget, clock=clock) as device:
+        clock.set(2026, 10, 2)  # the slot of an old signal, which was of other features
+        assert device.ask() == second
+
+
+def test_the_version_of_features_is_of_all_they_are_made_from() -> None:
+    space = GenreProfile(flags())
+    fewer = flags()
+    fewer[0, 1] = True
+    others = [GenreProfile(fewer), GenreProfile(flags(), liked_from=3.0), refitted(1.0).space]
+    assert len({version_of(one) for one in (space, *others)}) == 4
+    assert version_of(GenreProfile(flags())) == version_of(space)
+    assert len(version_of(space)) == 32
+
+
 # --- the budget
 
 
@@ -230,7 +270,8 @@ def test_a_spent_budget_gives_the_newest_older_signal_with_that_eta_else_nothing
 
 
 def test_what_leaves_when_the_budget_is_spent_does_not_depend_on_the_profile(place: Path) -> None:
-    with opened(place, budget=Budget(5)) as device:
+    with opened(place, budget=Budget(12)) as device:
+        device.ask(0.2)  # 5, and 7 are left
         seen = set()
         for ratings in ({}, {2: 5}, dict.fromkeys(FILMS, 1)):
             device.rate(ratings)
@@ -266,15 +307,125 @@ def test_a_device_that_lost_its_file_starts_with_a_spent_period(place: Path) -> 
         assert device.statement().charges == 2
 
 
-def test_a_device_that_has_its_memo_ignores_being_called_reinstalled(place: Path) -> None:
+def test_a_device_that_has_its_memo_sends_it_although_it_was_reinstalled(place: Path) -> None:
     with opened(place) as device:
         first = device.ask()
     with opened(place, reinstalled=True) as device:
         assert device.ask() == first
+        assert device.statement().charges == 1  # nothing was left
+
+
+def test_memos_that_a_restored_copy_lacks_are_not_drawn_again(tmp_path: Path) -> None:
+    """October's backup, or one of this very slot that lacks a later eta: what is left counts as spent, what is there is sent."""
+    clock, place, copy = Clock(2026, 10, 5), tmp_path / "me.db", tmp_path / "copy.db"
+    options = {"clock": clock, "budget": Budget(20, per="month")}
+    with opened(place, **options) as device:
+        october = device.ask(0.1)
+    for month, lost in ((11, 0.1), (12, 0.2)):
+        clock.set(2026, month, 5)
+        if month == 12:
+            with opened(place, **options) as device:
+                december = device.ask(0.1)
+        shutil.copy(place, copy)
+        with opened(place, **options) as device:
+            sent = device.ask(lost)
+        shutil.copy(copy, place)
+        for _ in range(2):  # a second start in the same period charges nothing more
+            with opened(place, **options, reinstalled=True) as device:
+                again = device.ask(lost)
+                assert again != sent
+                assert again == (october if month == 11 else Signal.nothing(8, "0.2"))
+                assert device.statement().windows[0].left.amount == 0
+                charges = device.statement().charges
+                if month == 12:
+                    assert device.ask(0.1) == december
+        assert charges == {11: 2, 12: 4}[month]
+    clock.set(2027, 1, 1)
+    with opened(place, **options) as device:
+        assert not device.ask(0.2).empty
+    assert check(place).sound
+
+
+def test_a_lost_file_is_silent_for_the_rest_of_a_sliding_window(place: Path) -> None:
+    clock = Clock(2026, 11, 16)
+    options = {"clock": clock, "budget": Budget(10, per="month", sliding=True)}
+    with opened(place, **options, reinstalled=True) as device:
+        for moment, silent in (((2026, 11, 30), True), ((2026, 12, 16, 23), True), ((2026, 12, 17, 1), False)):
+            clock.set(*moment)
+            assert device.ask().empty is silent
+
+
+def test_a_head_refuses_an_older_copy_and_a_missing_file(tmp_path: Path) -> None:
+    place, copy = tmp_path / "me.db", tmp_path / "copy.db"
+    opened(place).close()
+    shutil.copy(place, copy)
+    with opened(place) as device:
+        first, head = device.ask(), device.head()
+    with opened(place, head=head) as device:
+        assert device.ask() == first
+    with pytest.raises(LedgerBehind):
+        opened(copy, head=head)
+    with pytest.raises(LedgerMissing):
+        opened(tmp_path / "gone.db", head=head)
+    assert not (tmp_path / "gone.db").exists()
+
+
+@pytest.mark.parametrize(("refresh", "per"), [("month", "day"), ("lifetime", "day"), ("lifetime", "month")])
+def test_a_slot_that_outlasts_the_budgets_period_is_refused(refresh: str, per: str, place: Path) -> None:
+    """A lost memo would be drawn again in its own slot, as soon as the budget is renewed."""
+    with pytest.raises(InvalidParameter, match="longer than"):
+        opened(place, refresh=refresh, budget=Budget(10, per=per))
+    assert not place.exists()
+    opened(place, refresh=per, budget=Budget(10, per=per)).close()
+
+
+@pytest.mark.parametrize("other", [{"per_period": 2}, {"refresh": "day"}, {"refresh": "day", "per_period": 3}], ids=str)
+def test_slots_are_agreed_like_the_budget(other: dict[str, object], place: Path) -> None:
+    with opened(place, budget=Budget(50, per="month")) as device:
+        first = device.ask()
+    with pytest.raises(Conflict, match="other slots"):
+        opened(place, budget=Budget(50, per="month"), **other)
+    with opened(place, budget=Budget(50, per="month")) as device:
+        assert device.ask() == first
         assert device.statement().charges == 1
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 3.3, 1e-9, 123456.789])
+def test_of_two_processes_that_make_a_file_with_other_slots_one_is_refused(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both found no file: both enrol, and the first one's slots stand."""
+    opened(place).close()
+    looks, look = [], Memos._require_first
+
+    def look_late(memos: Memos) -> None:
+        looks.append(memos)
+        if len(looks) > 1:
+            look(memos)
+
+    monkeypatch.setattr(Memos, "_require_first", look_late)
+    with pytest.raises(Conflict, match="other slots"):
+        opened(place, per_period=2)
+    monkeypatch.undo()
+    with pytest.raises(Conflict):
+        opened(place, per_period=2)
+    with opened(place) as device:
+        assert not device.ask().empty
+
+
+def test_what_another_process_spends_meanwhile_is_not_charged_twice(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(place) as device:
+        statements = [device.statement()]  # as it was before
+        device.ask(0.2)
+        real = device._memos.statement
+        monkeypatch.setattr(device._memos, "statement", lambda: statements.pop() if statements else real())
+        device._memos.spend_the_rest()
+        assert device.statement().windows[0].left.amount == 0
+        assert spent(device) == 10 * 10**9
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 3.3, 1e-9, 123456.789, 4e9])
 def test_the_whole_budget_counts_as_spent_whatever_its_digits(epsilon: float, place: Path) -> None:
     with opened(place, budget=Budget(epsilon), reinstalled=True) as device:
         assert device.statement().windows[0].left.amount == 0
@@ -315,7 +466,62 @@ def test_replayed_noise_promises_nothing_and_the_statement_says_so(place: Path) 
         assert device.readings(0.1).anywhere.promises_nothing
 
 
+def test_an_eta_that_never_fits_is_refused_and_told_what_would(place: Path) -> None:
+    with opened(place, budget=Budget(5, per="month")) as device:
+        with pytest.raises(InvalidParameter, match=r"1/10 never fits.*at least 0\.2\."):
+            device.ask(0.1)
+        assert not device.ask(0.2).empty
+
+
 # --- what is refused, before any noise
+
+
+@pytest.mark.parametrize(("k", "t"), [(0, 1), (5, 6), (300, 1), (5, 0), (True, 1), (5, 1.0), (None, 1)])
+def test_odd_slates_are_refused_before_charge_and_noise(k, t, place: Path) -> None:
+    noise = CountedNoise()
+    with opened(place, noise=noise) as device:
+        with pytest.raises(InvalidMessage):
+            device.request(k, t)
+        assert (noise.draws, device.statement().charges) == (0, 0)
+        assert (device.request(7, 2).k, device.request(7, 2).t) == (7, 2)
+
+
+class Counted:
+    """A feature space that counts how often it sees a profile, and fails where it is told to."""
+
+    def __init__(self) -> None:
+        self.seen, self.fails = 0, False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(SHOP.space, name)
+
+    def of(self, items: np.ndarray, values: np.ndarray) -> np.ndarray:
+        self.seen += 1
+        if self.fails:
+            raise np.linalg.LinAlgError
+        return SHOP.space.of(items, values)
+
+
+def test_the_profile_is_looked_at_once_for_each_fresh_signal_and_never_else(place: Path) -> None:
+    clock, space = Clock(2026, 11, 1), Counted()
+    with Device(place, Shop(SHOP.items, space), budget=Budget(25), clock=clock) as device:  # type: ignore[arg-type]
+        first = device.ask(0.1)
+        space.fails = True
+        assert device.ask(0.1) == first  # the memo, although another signal would fit
+        assert space.seen == 1
+        space.fails = False
+        clock.set(2026, 12, 1)
+        second = device.ask(0.1)
+        assert space.seen == 2
+        space.fails = True
+        clock.set(2027, 1, 1)
+        assert device.ask(0.1) == second  # spent: an older signal
+        assert device.ask(0.125).empty  # spent: none
+        assert space.seen == 2
+        with pytest.raises(InvalidFeatures) as problem:
+            device.ask(0.2)  # would be fresh
+        assert problem.value.__context__ is None
+        assert (space.seen, device.statement().charges) == (3, 2)
 
 
 class Bad:

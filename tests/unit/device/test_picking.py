@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tacit.device import Device
-from tacit.errors import InvalidMessage, InvalidParameter
+from tacit.errors import InvalidMessage, InvalidModel, InvalidParameter, MissingExtra
 from tacit.messages.multi_selection import Reply
 from tacit.models.classes import classes_of
 from tacit.models.local_models import LinearMap, PrincipalComponents
-from tests.unit.device.small_world import FILMS, SHOP, CountedNoise, flags, opened
+from tests.unit.device.small_world import BUDGET, FILMS, SHOP, CountedNoise, Shop, flags, opened
 
 # liked: action 1/2, drama 1/2 (Heat); disliked: comedy 1 (Sabrina)
 RATINGS = {3: 5, 5: 1}
@@ -114,7 +114,6 @@ def test_a_pick_draws_no_noise_and_charges_nothing(tmp_path: Path) -> None:
 
 def test_items_may_have_names_instead_of_numbers(tmp_path: Path) -> None:
     from tacit.models.items import Items
-    from tests.unit.device.small_world import BUDGET, Shop
 
     names = Items(np.array([f"item-{number}" for number in range(len(FILMS))]))
     with Device(tmp_path / "me.db", Shop(names, SHOP.space), budget=BUDGET) as device:
@@ -186,6 +185,77 @@ def _outcome(device: Device, reply: Reply) -> str:
         return "refused"
     assert sorted(picked) == [13, 21]
     return "picked"
+
+
+class FailsForSome(GenreTaste):
+    """A model that was made to fail for those who like action."""
+
+    def __init__(self, how: object) -> None:
+        self.how = how
+
+    def score(self, features: np.ndarray, items: np.ndarray) -> np.ndarray:
+        if features[0, 0] > 0.4:
+            if isinstance(self.how, Exception):
+                raise self.how
+            return self.how  # type: ignore[return-value]
+        return super().score(features, items)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        ValueError("0.5"),
+        InvalidModel("below 0"),
+        MemoryError(),
+        None,
+        "five",
+        np.zeros((1, 2)),
+        np.zeros((0, 3)),
+        np.zeros((1, 3, 1)),
+        np.array([["a", "b", "c"]]),
+        np.array([[None, object(), 1]]),
+        np.full((1, 3), np.nan),
+        7.0,
+    ],
+    ids=lambda how: f"{type(how).__name__} {getattr(how, 'shape', '')}",
+)
+def test_a_model_that_fails_for_some_features_leaves_the_slates_order(how: object, tmp_path: Path) -> None:
+    reply = Reply.of([21, 8, 3], 3, "network", D)
+    with opened(tmp_path / "me.db", scorer=FailsForSome(how)) as device:
+        assert device.pick(reply, t=3) == (21, 8, 3)  # all score 2.5
+        device.rate({21: 5, 5: 1})
+        assert device.pick(reply, t=3) == (21, 3, 8)  # the model works
+        device.rate({13: 5})
+        assert device.pick(reply, t=3) == (21, 8, 3)  # it fails: no error, the slate's order
+
+
+def test_a_model_that_fails_for_everybody_is_refused_before_features_are_seen(tmp_path: Path) -> None:
+    class Missing(GenreTaste):
+        def score(self, features: np.ndarray, items: np.ndarray) -> np.ndarray:
+            assert not features.any()
+            raise MissingExtra("an extra is missing.")
+
+    with opened(tmp_path / "me.db", scorer=Missing()) as device:
+        device.rate(RATINGS)
+        with pytest.raises(MissingExtra):
+            device.pick(Reply.of([8, 21], 2, "network", D))
+
+
+def test_features_that_cannot_be_worked_out_leave_the_slates_order(tmp_path: Path) -> None:
+    """A crafted feature space may fail for some profiles: a pick does not show that."""
+
+    class Fails(type(SHOP.space)):  # type: ignore[misc]
+        def of(self, items: np.ndarray, values: np.ndarray) -> np.ndarray:
+            if 5.0 in values:
+                raise np.linalg.LinAlgError
+            return super().of(items, values)
+
+    shop = Shop(SHOP.items, Fails(flags()))
+    with Device(tmp_path / "me.db", shop, budget=BUDGET) as device:
+        reply = linear({13: row(1), 21: row(2)})
+        assert device.pick(reply) == (21,)
+        device.rate(RATINGS)
+        assert device.pick(reply) == (13,)
 
 
 def test_a_model_on_the_device_that_gives_no_number_still_ends_in_a_pick(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ import copy
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tacit.device import Device, Profile
 from tacit.errors import InvalidParameter, UnknownName
-from tests.unit.device.small_world import FILMS, opened
+from tacit.models.folded_taste import FoldedTaste
+from tests.unit.device.small_world import BUDGET, FILMS, SHOP, Shop, opened
 from tests.unit.test_house import SOURCE, calls_of
 
 SECRET = 4.321
@@ -44,8 +46,13 @@ def test_items_are_rated_by_title_or_id(device: Device) -> None:
         {"Heat (1995)": SECRET, 2: "five"},
         {"Heat (1995)": SECRET, 2: None},
         {"Heat (1995)": SECRET, 2: True},
+        {"Heat (1995)": SECRET, 2: 1.1e6},
+        {"Heat (1995)": SECRET, 2: -1e300},
+        {"Heat (1995)": SECRET, 2: 10**400},
+        {"Heat (1995)": SECRET, 10**30: SECRET},
+        {"Heat (1995)": SECRET, (1, 2): SECRET},
     ],
-    ids=lambda wrong: repr(list(wrong.items())[1]),
+    ids=lambda wrong: repr(list(wrong.items())[1])[:40],
 )
 def test_ratings_come_all_or_none_and_the_error_shows_neither_film_nor_rating(device: Device, wrong) -> None:
     with pytest.raises((UnknownName, InvalidParameter)) as problem:
@@ -54,8 +61,23 @@ def test_ratings_come_all_or_none_and_the_error_shows_neither_film_nor_rating(de
     for shown in (str(SECRET), "Heat", "Alien", "Sabrina", "five", "nan", "inf,"):
         assert shown not in str(problem.value)
     assert problem.value.__cause__ is None
-    assert problem.value.__suppress_context__
+    assert problem.value.__context__ is None  # where a logger that prints all there is would find the title
     assert ratings(device) == {}
+
+
+@pytest.mark.parametrize("wrong", [[("Heat (1995)", SECRET)], [2, 3], "Heat (1995)", None])
+def test_ratings_that_are_no_mapping_are_refused(device: Device, wrong) -> None:
+    with pytest.raises(InvalidParameter, match="by item"):
+        device.rate(wrong)
+
+
+def test_extreme_ratings_have_features(tmp_path: Path) -> None:
+    factors = np.random.default_rng(0).normal(size=(len(FILMS), 3))
+    shop = Shop(SHOP.items, FoldedTaste(factors, np.zeros(len(FILMS)), 3.0, np.ones(4)))
+    with Device(tmp_path / "me.db", shop, budget=BUDGET) as device:
+        device.rate({2: 1e6, 3: -1e6, 5: 1e6})
+        assert np.abs(device._features()).max() == 1.0
+        assert not device.ask().empty
 
 
 def test_a_rating_can_be_forgotten(device: Device) -> None:
@@ -66,6 +88,7 @@ def test_a_rating_can_be_forgotten(device: Device) -> None:
     with pytest.raises(UnknownName) as problem:
         device.forget("Alien (1979)")
     assert "Alien" not in str(problem.value)
+    assert problem.value.__context__ is None
 
 
 def test_texts_show_sizes_only(device: Device) -> None:
@@ -76,16 +99,24 @@ def test_texts_show_sizes_only(device: Device) -> None:
 
 
 def test_private_counts_do_not_show_in_the_text_of_readings(device: Device) -> None:
-    few = repr(device.readings(0.1))
-    device.rate(dict.fromkeys(FILMS, 5))
-    assert repr(device.readings(0.1)) == few
+    device.rate({2: 5, 21: 1})  # both blocks hold something: the bound is not that of an empty one
+    few = device.readings(0.1)
+    device.rate({3: 5, 13: 5, 5: 1, 8: 1})
+    many = device.readings(0.1)
+    assert few.one_rating is not None
+    assert many.one_rating is not None
+    assert few.one_rating.added != many.one_rating.added
+    assert repr(few) == repr(many)
+    assert repr(few.one_rating) == repr(many.one_rating) == "OneRating(genres=3, private)"
 
 
 @pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
 def test_neither_profile_nor_device_is_written_or_copied(way, device: Device) -> None:
     profile = Profile()
     profile.rate({0: SECRET})
-    for private in (profile, device):
+    device.rate({2: SECRET})
+    readings = device.readings(0.1)
+    for private in (profile, device, readings, readings.one_rating):
         with pytest.raises(InvalidParameter, match="private"):
             way(private)
 

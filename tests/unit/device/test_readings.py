@@ -140,7 +140,7 @@ def test_neighbourhoods_are_read_at_the_diameters_of_the_population(device: Devi
     assert [one.quantile for one in found] == [0.25, 0.5, 0.75]
     diameters = sorted(brute_force(blocks, CLUSTER))
     for one, place in zip(found, (75, 150, 225), strict=True):
-        assert diameters[place - 2] <= one.radius <= diameters[place + 1]
+        assert one.radius == pytest.approx(diameters[place - 1], abs=1e-12)  # that of the last cluster of the share
         assert one.guarantee.epsilon == pytest.approx(10 * one.radius, abs=1e-3)
         assert one.guarantee.epsilon >= 10 * one.radius
 
@@ -152,6 +152,28 @@ def brute_force(people: np.ndarray, size: int) -> list[float]:
         nearest = sorted(range(len(people)), key=lambda other: float(np.abs(people[other] - person).sum()))[:size]
         diameters.append(max(float(np.abs(people[a] - people[b]).sum()) for a in nearest for b in nearest))
     return diameters
+
+
+def test_at_least_the_stated_share_of_clusters_lies_within(device: Device) -> None:
+    people = np.random.default_rng(4).dirichlet(np.ones(4), size=(11, 2)).reshape(11, 8)
+    diameters = np.array(brute_force(people, CLUSTER))
+    for one in device.readings(0.1, people).neighbourhood:
+        assert (diameters <= one.radius + 1e-12).mean() >= one.quantile
+
+
+@pytest.mark.parametrize("ratings", [{}, {0: 5}, {0: 5, 1: 1}], ids=str)
+def test_films_of_no_genre_move_nothing(ratings: dict[int, float], tmp_path: Path) -> None:
+    bare = Shop(Items(np.arange(2)), GenreProfile(np.zeros((2, 3), dtype=bool)))
+    some = Shop(Items(np.arange(3)), GenreProfile(np.array([[0, 0], [0, 0], [1, 1]])))
+    for name, shop, added in (("bare.db", bare, 0.0), ("some.db", some, 10.0)):
+        with Device(tmp_path / name, shop, budget=Budget(10)) as device:
+            device.rate(ratings)
+            reading = device.readings(0.1).one_rating
+            assert reading is not None
+            assert reading.added.epsilon == pytest.approx(added, abs=1e-3)
+            for found in (reading.removed, reading.moved):
+                assert (found is None) == (not ratings)
+                assert found is None or found.epsilon < 1e-3
 
 
 def test_a_population_of_one_point_is_read_at_the_grid(device: Device) -> None:
@@ -191,6 +213,9 @@ def test_features_without_counts_have_no_reading_for_one_rating(tmp_path: Path) 
 
         def check(self, features: np.ndarray) -> np.ndarray:
             return features
+
+        def tensors(self) -> dict[str, np.ndarray]:
+            return {}
 
     shop = Shop(SHOP.items, Plain())  # type: ignore[arg-type]
     with Device(tmp_path / "me.db", shop, budget=Budget(10)) as device:

@@ -69,6 +69,27 @@ def test_who_has_nothing_kept_and_who_is_not_there(path: Path) -> None:
             list(ledger.stored(""))
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE entries SET release_id = 'id-9' WHERE release_id = 'id-1'",  # another slot's, by its name
+        "UPDATE entries SET at = at + 1 WHERE release_id = 'id-1'",
+        "UPDATE entries SET link = zeroblob(32) WHERE release_id = 'id-1'",
+        "UPDATE entries SET link = zeroblob(32) WHERE number = (SELECT number - 1 FROM entries WHERE release_id = 'id-1' "
+        "AND subject = (SELECT number FROM subjects WHERE name = 'one'))",  # the link before it
+    ],
+    ids=["name", "time", "link", "link before"],
+)
+def test_what_was_kept_for_an_entry_that_does_not_match_its_link_is_not_returned(damage: str, path: Path) -> None:
+    filled(path).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(damage)
+    with PrivacyLedger.open(path) as ledger, closing(ledger.stored("one")) as kept:
+        assert next(kept).content == b"content 2"
+        with pytest.raises(LedgerDamaged):
+            next(kept)
+
+
 def test_a_damaged_release_is_not_returned(path: Path) -> None:
     filled(path).close()
     with closing(sqlite3.connect(path)) as connection, connection:
