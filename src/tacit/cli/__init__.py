@@ -13,6 +13,8 @@ from tacit import __version__
 from tacit.cli import data, ledger
 from tacit.cli.audit import audit
 from tacit.cli.demo import demo
+from tacit.cli.evaluate import evaluate
+from tacit.cli.fit import fit
 from tacit.errors import InvalidParameter, TacitError, UnknownName
 
 app = typer.Typer(
@@ -24,6 +26,10 @@ app = typer.Typer(
 )
 app.command("demo", epilog="Example: tacit demo --data synthetic")(demo)
 app.command("audit", epilog="Example: tacit audit exponential top-k --json audit.json")(audit)
+app.command("fit", epilog="Example: tacit fit movielens-small --model network --out films.tacit")(fit)
+app.command("evaluate", epilog="Example: tacit evaluate multi-selection --quick --json result.json --plots figures")(
+    evaluate
+)
 app.add_typer(data.app, name="data")
 app.add_typer(ledger.app, name="ledger")
 

@@ -1,0 +1,1 @@
+"""Experiments, one for each paper: metrics, paired trials, plots, and the papers own figures beside ours."""
