@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 _METHODS = (*FREE, "nopost", "nopost-realuser", "avg", "avg-realuser", "sat", "sat-realuser", "exact")
 _MODELS = ("pca", "ridge")
-_FACTS = ("best utility", "test rmse", "within half a star", "neighbour difference", "duplication", "clusters within")
+_FACTS = (
+    "best utility",
+    "different best classes",
+    "test rmse",
+    "within half a star",
+    "neighbour difference",
+    "duplication",
+    "clusters within",
+)
 
 
 def print_result(console: "Console", result: Result) -> None:

@@ -19,7 +19,6 @@ from tacit.evaluation.multi_selection.rows import comparison_rows, level_rows, l
 from tacit.evaluation.multi_selection.trials import bench
 from tacit.evaluation.multi_selection.variants import private_rows, second_model
 from tacit.evaluation.result import Result, Row, versions_of
-from tacit.evaluation.statistics import Estimate
 from tacit.guarantees import Guarantee, metric
 from tacit.messages.multi_selection import exact_eta
 from tacit.models.tables import build_tables
@@ -46,7 +45,7 @@ def evaluate(
     wanted = plan(Effort(effort), trials)
     people = population(data, most=look_alikes, rng=np.random.default_rng([seed, 10]))
     fitted = trained(people, rng=np.random.default_rng([seed, 11]), progress=lambda *done: told("training", *done))
-    found, rate = _tried(people, fitted, wanted, seed, workers, told)
+    found, facts = _tried(people, fitted, wanted, seed, workers, told)
     notes = _notes(Effort(effort), wanted, people)
     rows = [
         *loss_rows(found),
@@ -56,7 +55,7 @@ def evaluate(
         *best_rows(found.best, found.users),
         *neighbour_rows(people, fitted.store.scorer, notes, rng=np.random.default_rng([seed, 13])),
         *_sizes(people),
-        Row.of("trials", "trials per second", rate),
+        *facts,
         *paper.rows(),
     ]
     decided = [
@@ -89,8 +88,11 @@ def evaluate(
 
 def _tried(
     people: Population, fitted: Trained, wanted: Plan, seed: int, workers: int, told: Progress
-) -> tuple[Losses, Estimate]:
-    """The losses, and how many trials of all tasks together were done in a second."""
+) -> tuple[Losses, list[Row]]:
+    """The losses; how many trials of all tasks were done in a second, and how many classes of items are somebody's best.
+
+    The fewer these are, the less there is to find out about a user: losses of two networks differ most by that.
+    """
     store = fitted.store
     tables = build_tables(
         store.scorer, store.look_alikes, store_version=store.version, progress=lambda *done: told("tables", *done)
@@ -98,7 +100,12 @@ def _tried(
     at = bench(store, people.features[people.held_out], wanted.trials, seed=seed, tables=tables)
     start = time.perf_counter()
     found = losses(at, wanted.tasks, workers=workers, progress=lambda *done: told("trials", *done))
-    return found, Estimate(wanted.trials / (time.perf_counter() - start), float("nan"), wanted.trials)
+    rate = wanted.trials / (time.perf_counter() - start)
+    different = len(np.unique(at.truth.argmax(axis=1)))
+    return found, [
+        Row("trials", {}, "trials per second", rate, n=wanted.trials),
+        Row("network", {}, "different best classes", float(different), n=len(at.truth)),
+    ]
 
 
 def _sizes(people: Population) -> Iterator[Row]:

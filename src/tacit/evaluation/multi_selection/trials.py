@@ -31,7 +31,7 @@ from tacit.server.fitting import fitted
 from tacit.server.guessing import Guess
 from tacit.server.slates import slate
 
-_NO_SIGNAL = 1e6  # an eta so large that all look-alikes weigh alike
+ANY_ETA = 0.1  # where the signal is ignored
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +56,6 @@ class Bench:
     @cached_property
     def scorer(self) -> Remembering:
         return Remembering(self.store.scorer)
-
-    @cached_property
-    def nobody(self) -> Floats:
-        """A signal that is the same for every user."""
-        middle: Floats = self.store.look_alikes.mean(axis=0, dtype=np.float64)
-        return middle
 
     @property
     def best(self) -> Floats:
@@ -91,7 +85,7 @@ def run(at: Bench, tasks: Sequence[Task], first: int, last: int) -> dict[Case, F
             by_eta[eta].append(task)
     for trial in range(first, last):
         for eta, wanted in by_eta.items():
-            signal = at.nobody if eta is None else signal_of(at, trial, eta)
+            signal = np.zeros(at.store.space.dimension) if eta is None else signal_of(at, trial, eta)
             for task in wanted:
                 if trial < task.trials:
                     _try(at, task, trial, eta, signal, found)
@@ -116,9 +110,10 @@ def coins(seed: int, trial: int, eta: float) -> np.random.Generator:
 
 def _try(at: Bench, task: Task, trial: int, eta: float | None, signal: Floats, found: dict[Case, list[float]]) -> None:
     user = int(at.users[trial])
-    scale = _NO_SIGNAL if eta is None else eta
-    settings = Settings(task.algorithm, LocalModel.NONE, draws=task.draws, r=at.tables.r)
-    guess = Guess(settings, at.scorer, at.tables, signal, scale, at.work, coins(at.seed, trial, scale))
+    scale = ANY_ETA if eta is None else eta
+    settings = Settings(task.algorithm, LocalModel.NONE, draws=task.draws, r=at.tables.r, ignores_signal=eta is None)
+    rng, inside = coins(at.seed, trial, scale), at.store.space.inside
+    guess = Guess(settings, at.scorer, at.tables, signal, scale, at.work, rng, inside)
     items = slate(guess, task.most_k, 1)
     lost = at.truth[user].max() - at.truth[user][at.scorer.classes.of[items]].astype(np.float64)
     falling = np.minimum.accumulate(lost)
