@@ -53,3 +53,28 @@ def number_in_text(value: object, path: str, *, most: int) -> int:
         if number <= most and str(number) == value:
             return number
     raise InvalidMessage(f"expected a whole number, as a text of digits without leading zeros, at {path}.")
+
+
+def text(value: object, path: str, *, least: int = 0, most: int = 200) -> str:
+    """A text of so many characters that can be written as UTF-8."""
+    if isinstance(value, str) and least <= len(value) <= most:
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # half a surrogate pair
+            pass
+        else:
+            return value
+    raise InvalidMessage(f"expected a text of {least} to {most} characters at {path}.")
+
+
+def hexadecimal(value: object, path: str, *, length: int | None = None, least: int = 0, most: int = 200) -> str:
+    """An even number of lower-case hexadecimal digits."""
+    least, most = (least, most) if length is None else (length, length)
+    if (
+        isinstance(value, str)
+        and least <= len(value) <= most
+        and len(value) % 2 == 0
+        and not set(value) - set("0123456789abcdef")
+    ):
+        return value
+    raise InvalidMessage(f"expected {least} to {most} hexadecimal digits in lower case at {path}.")

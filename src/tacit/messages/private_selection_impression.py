@@ -1,0 +1,131 @@
+"""What leaves a device in private selection: the items that were shown, exactly; or a shuffled report; or a randomised click."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from tacit.checks import keep
+from tacit.errors import InvalidMessage
+from tacit.guarantees import Release
+from tacit.messages import fields
+from tacit.messages.private_selection_offer import Offer
+from tacit.messages.private_selection_policy import MOST_SLOTS
+
+VERSION = 1
+MOST_REPORTS = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Impression:
+    """These items of the offer with this token were shown, one in each slot. No score, rank, probability or time is in it."""
+
+    token: str
+    items: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        fields.hexadecimal(self.token, "$.token", length=32)
+        listed = fields.listed(list(self.items), "$.items")
+        if not 1 <= len(listed) <= MOST_SLOTS:
+            raise InvalidMessage(f"an impression has 1 to {MOST_SLOTS} items.")
+        keep(self, items=tuple(fields.text(item, "$.items", least=1, most=200) for item in listed))
+        if len(set(self.items)) < len(self.items):
+            raise InvalidMessage("an impression names every item once.")
+
+    @classmethod
+    def from_release(cls, release: Release[tuple[int, ...]], offer: Offer) -> "Impression":
+        """The message of a release (places of candidates), and of nothing else."""
+        return cls(offer.token, tuple(offer.candidates[place].item for place in release.value))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"version": VERSION, "token": self.token, "items": list(self.items)}
+
+    @classmethod
+    def from_json(cls, value: object) -> "Impression":
+        found = fields.members(value, "an impression", ("version", "token", "items"))
+        fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
+        return cls(found["token"], tuple(fields.listed(found["items"], "$.items")))
+
+
+@dataclass(frozen=True, slots=True)
+class ShuffledReport:
+    """Item, batch and group, and a token that makes it count once. Nothing of it leads back to the offer if the token is blind."""
+
+    batch: str
+    group: str
+    item: str
+    token: str  # in hexadecimal digits
+
+    def __post_init__(self) -> None:
+        fields.text(self.batch, "$.batch", least=1, most=100)
+        fields.hexadecimal(self.group, "$.group", length=32)
+        fields.text(self.item, "$.item", least=1, most=200)
+        fields.hexadecimal(self.token, "$.token", least=32, most=400)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"version": VERSION, "batch": self.batch, "group": self.group, "item": self.item, "token": self.token}
+
+    @classmethod
+    def from_json(cls, value: object) -> "ShuffledReport":
+        found = fields.members(value, "a shuffled report", ("version", "batch", "group", "item", "token"))
+        fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
+        return cls(found["batch"], found["group"], found["item"], found["token"])
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """All reports of one group, in the order of their tokens: an order that says nothing about who sent them or when."""
+
+    id: str
+    group: str
+    reports: tuple[tuple[str, str], ...]  # (token, item), ascending
+
+    def __post_init__(self) -> None:
+        fields.text(self.id, "$.id", least=1, most=100)
+        fields.hexadecimal(self.group, "$.group", length=32)
+        keep(self, reports=tuple((token, item) for token, item in self.reports))
+        if len(self.reports) > MOST_REPORTS:
+            raise InvalidMessage(f"a batch has at most {MOST_REPORTS:,} reports.")
+        for token, item in self.reports:
+            fields.hexadecimal(token, "$.reports.token", least=32, most=400)
+            fields.text(item, "$.reports.item", least=1, most=200)
+        tokens = [token for token, _ in self.reports]
+        if any(second <= first for first, second in pairwise(tokens)):
+            raise InvalidMessage("the reports of a batch stand in rising order of their tokens, each token once.")
+
+    def to_json(self) -> dict[str, Any]:
+        reports = [{"item": item, "token": token} for token, item in self.reports]
+        return {"version": VERSION, "id": self.id, "group": self.group, "reports": reports}
+
+    @classmethod
+    def from_json(cls, value: object) -> "Batch":
+        found = fields.members(value, "a batch", ("version", "id", "group", "reports"))
+        fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
+        rows = [
+            fields.members(row, "a report", ("item", "token")) for row in fields.listed(found["reports"], "$.reports")
+        ]
+        return cls(found["id"], found["group"], tuple((row["token"], row["item"]) for row in rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Engagement:
+    """Whether what was shown for this token was clicked, as a bit that was flipped by chance on the device. Made from a release."""
+
+    token: str
+    bit: int
+
+    def __post_init__(self) -> None:
+        fields.hexadecimal(self.token, "$.token", length=32)
+        fields.whole(self.bit, "$.bit", least=0, most=1)
+
+    @classmethod
+    def from_release(cls, release: Release[int], token: str) -> "Engagement":
+        return cls(token, release.value)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"version": VERSION, "token": self.token, "bit": self.bit}
+
+    @classmethod
+    def from_json(cls, value: object) -> "Engagement":
+        found = fields.members(value, "an engagement", ("version", "token", "bit"))
+        fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
+        return cls(found["token"], found["bit"])
