@@ -27,6 +27,7 @@ _ROOMS = (
     "messages",
     "models",
     "server",
+    "shuffler",
     "systems",
 )
 _NAMES = {"Budget": "tacit.ledger", "Device": "tacit.device", "Store": "tacit.messages.store", "fit": "tacit.curator"}

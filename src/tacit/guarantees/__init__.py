@@ -1,7 +1,7 @@
 """Guarantees as values, and the arithmetic on them: composition, conversion, amplification."""
 
 from tacit.guarantees.accounting import epsilon_each, tight, times_within
-from tacit.guarantees.amplification import ALL_CONDITIONS, ShuffleCondition, amplify, shuffle, shuffle_delta
+from tacit.guarantees.amplification import shuffle, shuffle_delta
 from tacit.guarantees.composition import compose, parallel, repeat
 from tacit.guarantees.conversion import anywhere, group, replace_from_add_remove, to_approximate, within
 from tacit.guarantees.gaussian import delta_of_gaussian, epsilon_of_gaussian, mu_for
@@ -16,6 +16,7 @@ from tacit.guarantees.neighbours import (
     Unit,
 )
 from tacit.guarantees.release import Release
+from tacit.guarantees.shuffled_reports import ALL_CONDITIONS, ShuffleCondition, across_batches, amplify
 from tacit.guarantees.zcdp import epsilon_of_rho, rho_for, rho_of
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Release",
     "ShuffleCondition",
     "Unit",
+    "across_batches",
     "amplify",
     "anywhere",
     "approximate",

@@ -1,40 +1,24 @@
 """Shuffle amplification: n local reports, permuted by a party that does not collude with their reader, hide each other.
 
-The bounds, the conditions and what was checked are on docs/proofs/shuffle-amplification. No bound exceeds epsilon0.
+The bounds and what was checked are on docs/proofs/shuffle-amplification. No bound exceeds epsilon0. What must be true before
+one of them may be claimed stands beside ``amplify`` (tacit.guarantees.shuffled_reports).
 """
 
 import math
-from collections.abc import Callable, Collection
-from enum import Enum
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, get_args
 
 from tacit.checks import finite, positive, probability, whole
-from tacit.errors import InvalidGuarantee, InvalidParameter
-from tacit.guarantees.guarantee import Guarantee
-from tacit.guarantees.neighbours import ONE_PROFILE, ONE_USER_REPLACED
+from tacit.errors import InvalidParameter
 from tacit.guarantees.rounding import down, precise, up_from
 
 ShuffleMethod = Literal["numerical", "closed", "erlingsson", "two-point-2023", "blanket"]
 MOST_REPORTS = 10**8
 MOST_ITEMS = 1 << 20  # as many as randomised response offers
-_RESPONSE = "randomised-response"  # the proof that the blanket bound belongs to
 _NO_LOSS = 1e-9  # below it floats cannot tell e^epsilon0 from 1 well enough: delta is bounded by epsilon0 itself
 _NO_COVER = 100.0  # above it not one of all those reports is expected to hide another: nothing is claimed
-
-
-class ShuffleCondition(Enum):
-    """What must be true of the deployment before an amplified epsilon may be reported. All five, or epsilon0 stands."""
-
-    SAME_RANDOMIZER = "all n reports are honest, of one batch, and drawn by the same randomiser on the same public view"
-    NO_LINK_BY_PRICE = "a report carries nothing that links it to its request, such as a price of its own"
-    UNLINKABLE_TOKENS = "deduplication tokens are unlinkable to the requests they came from"
-    ONE_REPORT_EACH = "every user sends one report to a batch, and the public view is fixed within it"
-    NO_OTHER_PATH = "reports, content fetches and clicks reach the reader by no other path than the shuffler"
-
-
-ALL_CONDITIONS = frozenset(ShuffleCondition)
 
 
 def shuffle(epsilon0: float, n: int, delta: float, method: ShuffleMethod = "numerical", k: int | None = None) -> float:
@@ -44,7 +28,7 @@ def shuffle(epsilon0: float, n: int, delta: float, method: ShuffleMethod = "nume
     ``blanket`` holds for k-ary randomised response; ``two-point-2023`` is informative only: its proof was not checked here.
     Outside the range in which a closed form is proved the answer is epsilon0.
     """
-    epsilon0, n, k = _checked(epsilon0, n, method, k)
+    epsilon0, n, k = checked(epsilon0, n, method, k)
     return _shuffle(epsilon0, n, probability("delta", delta), method, k)
 
 
@@ -52,7 +36,7 @@ def shuffle_delta(
     epsilon0: float, n: int, epsilon: float, method: ShuffleMethod = "numerical", k: int | None = None
 ) -> float:
     """The delta at ``epsilon`` >= 0 of n shuffled reports that are epsilon0-private each, rounded up; 1 where none is proved."""
-    epsilon0, n, k = _checked(epsilon0, n, method, k)
+    epsilon0, n, k = checked(epsilon0, n, method, k)
     if finite("epsilon", epsilon) < 0.0:
         raise InvalidParameter(f"epsilon must be a finite number of at least 0, not {epsilon!r}.")
     if epsilon >= epsilon0:
@@ -64,70 +48,6 @@ def shuffle_delta(
     if epsilon0 < _NO_LOSS:
         return epsilon0  # the total variation of two epsilon0-close laws is at most tanh(epsilon0/2)
     return _exact(epsilon0, n, method, k, 50.0 + epsilon0)(float(epsilon))
-
-
-def amplify(
-    guarantee: Guarantee,
-    *,
-    n: int,
-    delta: float,
-    conditions: Collection[ShuffleCondition],
-    k: int | None = None,
-    method: ShuffleMethod | None = None,
-    honest_share: float = 1.0,
-    least: int = 1000,
-) -> Guarantee:
-    """The central guarantee of n shuffled local reports, each under ``guarantee``.
-
-    Give ``k`` for k-ary randomised response with one best item, nothing for any other mechanism: the bound for it is
-    refused for guarantees of another proof, and ``k`` joins ``assumes``. Without all five
-    conditions, in a batch of fewer than ``least`` honest reports, or where nothing is gained, the local guarantee is
-    returned with a note of it: its epsilon holds anyway.
-    """
-    n, least = whole("n", n, least=1, most=MOST_REPORTS), whole("least", least, least=1)
-    delta = probability("delta", delta)
-    if not (isinstance(honest_share, (int, float)) and 0.0 < honest_share <= 1.0):
-        raise InvalidParameter(f"honest_share must lie above 0 and be at most 1, not {honest_share!r}.")
-    if (
-        guarantee.protects != ONE_PROFILE
-        or not guarantee.is_pure
-        or guarantee.promises_nothing
-        or guarantee.epsilon == 0.0
-    ):
-        raise InvalidGuarantee(
-            f"only a local guarantee for one profile with epsilon above 0 and delta = 0 is amplified, not '{guarantee}'."
-        )
-    chosen: ShuffleMethod = method or ("numerical" if k is None else "blanket")
-    if chosen == "two-point-2023":
-        raise InvalidParameter(
-            "two-point-2023 is informative only and makes no guarantee; use numerical, blanket or closed."
-        )
-    epsilon0, n, k = _checked(guarantee.epsilon, n, chosen, k)
-    if chosen == "blanket" and guarantee.proof != _RESPONSE:
-        raise InvalidParameter(
-            f"the blanket bound holds for one report by {_RESPONSE} only, not for '{guarantee.proof or 'no proof'}': leave "
-            "out k and use the numerical bound, which holds for every mechanism."
-        )
-    missing = sorted(condition.name for condition in ALL_CONDITIONS - frozenset(conditions))
-    if missing:
-        return guarantee.assuming(f"not amplified: {', '.join(missing)} not stated")
-    honest = math.floor(Fraction(honest_share) * n)
-    if honest < least:
-        return guarantee.assuming(f"not amplified: fewer than {least} honest reports")
-    epsilon = _shuffle(epsilon0, honest, delta, chosen, k)
-    if epsilon >= epsilon0:
-        return guarantee.assuming(f"not amplified: nothing is gained at n = {honest}")
-    stated = {condition.value for condition in ALL_CONDITIONS}
-    trust = {"the shuffler does not collude with the reader", f"at least {honest} honest reports, by {chosen} bound"}
-    if k is not None:
-        trust |= {f"k-ary randomised response with k = {k}"}
-    return Guarantee(
-        epsilon,
-        ONE_USER_REPLACED,
-        delta=delta,
-        assumes=guarantee.assumes | stated | trust,
-        proof="shuffle-amplification",
-    )
 
 
 @lru_cache(maxsize=1024)
@@ -213,7 +133,8 @@ def _delta_of_closed(epsilon0: float, n: int, epsilon: float, method: ShuffleMet
     return math.exp(high)
 
 
-def _checked(epsilon0: float, n: int, method: ShuffleMethod, k: int | None) -> tuple[float, int, int | None]:
+def checked(epsilon0: float, n: int, method: ShuffleMethod, k: int | None) -> tuple[float, int, int | None]:
+    """The parameters of a bound, if they are some; ``k`` belongs to the blanket bound, and to it only."""
     if method not in get_args(ShuffleMethod):
         raise InvalidParameter(f"the method must be one of {', '.join(get_args(ShuffleMethod))}, not {method!r}.")
     if method == "blanket" and k is None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from json import dumps
+from struct import pack
 from typing import Any
 
 from tacit.checks import keep
@@ -133,7 +134,8 @@ class Offer:
         if self.batch is None:
             raise InvalidMessage("only offers of a batch have groups.")
         view = [applied.to_json(), [one.to_json() for one in self.candidates], self.batch.to_json()]
-        return sha256(dumps(view, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()).hexdigest()[:32]
+        text = dumps(_in_one_way(view), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return sha256(text.encode()).hexdigest()[:32]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -159,3 +161,12 @@ class Offer:
             tuple(Candidate.from_json(one) for one in listed),
             None if found["batch"] is None else BatchTerms.from_json(found["batch"]),
         )
+
+
+def _in_one_way(value: Any) -> Any:
+    """With every float as the digits of its eight bytes: languages write the same number in different ways."""
+    if isinstance(value, float):
+        return pack(">d", value + 0.0).hex()  # there is one zero
+    if isinstance(value, dict):
+        return {name: _in_one_way(one) for name, one in value.items()}
+    return [_in_one_way(one) for one in value] if isinstance(value, list) else value

@@ -9,8 +9,10 @@ from tacit.guarantees import (
     ONE_USER,
     ONE_USER_REPLACED,
     ShuffleCondition,
+    across_batches,
     amplify,
     approximate,
+    compose,
     nothing,
     pure,
     repeat,
@@ -120,3 +122,71 @@ def test_the_unproven_bound_makes_no_guarantee():
 def test_parameters_are_checked(change):
     with pytest.raises(InvalidParameter, match="invalid-parameter"):
         amplify(LOCAL, **{**ALL, **change})
+
+
+class TestSeveralReportsOfOneUser:
+    def test_if_everybody_sends_r_they_are_one_report_at_r_epsilon(self):
+        central = amplify(LOCAL, **ALL, reports_each=3)
+        assert (central.epsilon, central.delta) == (shuffle(3.0, 10**4, 1e-6), 1e-6)
+        assert central.protects == ONE_USER_REPLACED
+        assert "every user sends 3 reports to a batch, and the public view is fixed within it" in central.assumes
+        assert ShuffleCondition.ONE_REPORT_EACH.value not in central.assumes
+
+    def test_if_only_some_do_it_is_a_group_of_r_reports(self):
+        one = shuffle(1.0, 10**4, 1e-6)
+        central = amplify(LOCAL, **ALL, reports_each=3, everybody=False)
+        assert central.epsilon == pytest.approx(3 * one, rel=1e-12)
+        assert central.delta == pytest.approx(1e-6 * math.expm1(3 * one) / math.expm1(one), rel=1e-12)
+        assert central.epsilon >= 3 * one
+        assert (central.protects, central.proof) == (ONE_USER_REPLACED, "shuffle-amplification")
+        assert "no user sends more than 3 reports to a batch, and the public view is fixed within it" in central.assumes
+
+    def test_one_report_each_is_the_same_either_way(self):
+        assert amplify(LOCAL, **ALL, everybody=False) == amplify(LOCAL, **ALL)
+
+    @pytest.mark.parametrize("everybody", [True, False])
+    @pytest.mark.parametrize("change", [{"conditions": ()}, {"n": 999}])
+    def test_what_stands_without_amplification_is_r_times_the_local_epsilon(self, everybody, change):
+        same = amplify(LOCAL, **{**ALL, **change}, reports_each=3, everybody=everybody)
+        assert (same.epsilon, same.delta, same.protects) == (3.0, 0.0, ONE_PROFILE)
+        assert any(note.startswith("not amplified") for note in same.assumes)
+
+    def test_a_group_whose_delta_reaches_one_promises_what_its_reports_do(self):
+        same = amplify(LOCAL, **{**ALL, "delta": 0.4}, reports_each=40, everybody=False)
+        assert (same.epsilon, same.delta) == (40.0, 0.0)
+        assert any("nothing is gained" in note for note in same.assumes)
+
+    def test_the_blanket_is_for_one_report(self):
+        with pytest.raises(InvalidParameter, match="numerical bound"):
+            amplify(RESPONSE, **ALL, k=4, reports_each=2)
+        some = amplify(RESPONSE, **ALL, k=4, reports_each=2, everybody=False)
+        assert some.epsilon == pytest.approx(2 * shuffle(1.0, 10**4, 1e-6, "blanket", 4), rel=1e-12)
+
+    @pytest.mark.parametrize("bad", [0, -1, 1.5, True])
+    def test_the_number_is_checked(self, bad):
+        with pytest.raises(InvalidParameter, match="reports_each"):
+            amplify(LOCAL, **ALL, reports_each=bad)
+
+
+class TestSeveralBatches:
+    def test_epsilons_and_deltas_add(self):
+        batch = amplify(LOCAL, **ALL)
+        both = across_batches([batch, batch])
+        assert both.epsilon == pytest.approx(2 * batch.epsilon, rel=1e-12)
+        assert both.epsilon >= 2 * batch.epsilon
+        assert both.delta == pytest.approx(2e-6, rel=1e-12)
+
+    def test_a_batch_that_was_not_amplified_counts_with_its_local_epsilon(self):
+        batch, small = amplify(LOCAL, **ALL), amplify(LOCAL, **{**ALL, "n": 999})
+        both = across_batches([batch, small])
+        assert both.protects == ONE_USER_REPLACED
+        assert both.epsilon == pytest.approx(1.0 + batch.epsilon, rel=1e-12)
+        assert any("fewer than 1000" in note for note in both.assumes)
+
+    def test_local_ones_alone_stay_local(self):
+        small = amplify(LOCAL, **{**ALL, "n": 999})
+        assert across_batches([small, small]) == compose([small, small])
+        assert across_batches([small, small]).protects == ONE_PROFILE
+
+    def test_one_that_promises_nothing_spoils_them_all(self):
+        assert across_batches([amplify(LOCAL, **ALL), nothing(ONE_PROFILE, "greedy")]).promises_nothing
