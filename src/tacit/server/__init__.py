@@ -1,6 +1,39 @@
 """The server: sees released values and public data only. It cannot reach a mechanism."""
 
 from tacit.server.algorithms import Algorithm, LocalModel, Settings
+from tacit.server.blind_tokens import BlindTokens, PlainTokens
+from tacit.server.clicks import ClickEstimate, click_estimate
+from tacit.server.counterfactual import Estimate, Exploration, Explored, estimate
+from tacit.server.listings import Listings
 from tacit.server.multi_selection import MultiSelection
+from tacit.server.policies import View
+from tacit.server.population import Population
+from tacit.server.pricing import PriceRule, Ranking, ranked
+from tacit.server.private_selection import PrivateSelection
+from tacit.server.shuffled import SettledBatch, ShuffledSelection
+from tacit.server.store_listings import listings_of
 
-__all__ = ["Algorithm", "LocalModel", "MultiSelection", "Settings"]
+__all__ = [
+    "Algorithm",
+    "BlindTokens",
+    "ClickEstimate",
+    "Estimate",
+    "Exploration",
+    "Explored",
+    "Listings",
+    "LocalModel",
+    "MultiSelection",
+    "PlainTokens",
+    "Population",
+    "PriceRule",
+    "PrivateSelection",
+    "Ranking",
+    "Settings",
+    "SettledBatch",
+    "ShuffledSelection",
+    "View",
+    "click_estimate",
+    "estimate",
+    "listings_of",
+    "ranked",
+]

@@ -1,0 +1,188 @@
+"""Private selection at the server: offers from public data, bills from exact reports.
+
+    shop = PrivateSelection(Listings(items, bids_micros, ppm), "server.db", epsilon=1.0, spread=Spread(0.8))
+    offer = shop.offer(OfferRequest("sport", consent=True))   # durable before it is returned; None where there is nothing to offer
+    shop.bill(impression)                                     # ok, duplicate, conflict, unknown or expired
+    shop.statement(*month(2026, 11))
+
+An offer is a function of public data: listings, context, the server's own coins. Of a request only the consent changes it, and of
+the answer consent changes only the policy: the same candidates are priced, written and sent either way.
+"""
+
+import os
+from collections.abc import Collection, Sequence
+from datetime import date
+
+import numpy as np
+
+from tacit.checks import member, whole
+from tacit.errors import InvalidMessage, InvalidParameter
+from tacit.ledger import ImpressionLedger, ImpressionStatement, Offered, Settlement
+from tacit.ledger.clock import SECOND, Clock, now
+from tacit.ledger.stores import Target
+from tacit.messages.private_selection import Engagement, Impression, Offer, OfferRequest, Policy
+from tacit.models.policy_choice import Spread
+from tacit.server.clicks import ClickEstimate, click_estimate
+from tacit.server.counterfactual import Exploration
+from tacit.server.listings import Listings, Priced
+from tacit.server.policies import AUTO, PolicyMaker, View
+from tacit.server.population import Population
+from tacit.server.pricing import MOST_MICROS, PriceRule, require_billable
+
+EXPLORE = 0.02
+_HOUR = 3600
+
+
+class PrivateSelection:
+    """``policy`` is "auto", "rr", "public", or a Policy whose m is the most to be offered. ``rng`` is the server's own coins.
+
+    ``gamma`` keeps candidates whose score is at least (1 - gamma) times the best: 1 by default, 0.8 with rr. ``reserve_micros`` is
+    the least bid. A share ``explore`` of the offers to those who consent is `uniform` over all eligible listings, flagged as such.
+    ``contexts`` are the classes of context that may be kept with an offer; where none are named, none is kept. An offer expires at
+    a multiple of ``lasts`` seconds, one to two of them away: it says no more than that about when it was made. ``ledger`` is an
+    open impression ledger, or where to open or create one.
+    """
+
+    def __init__(
+        self,
+        listings: Listings,
+        ledger: ImpressionLedger | Target,
+        *,
+        policy: str | Policy = AUTO,
+        epsilon: float = 1.0,
+        spread: Spread | Population | None = None,
+        reserve_micros: int = 0,
+        gamma: float | None = None,
+        price_rule: PriceRule | str | None = None,
+        explore: float | None = None,
+        slots: int = 1,
+        most_d: int = 1,
+        lasts: int = _HOUR,
+        contexts: Collection[str] | None = None,
+        click_epsilon: float = 1.0,
+        rng: np.random.Generator | None = None,
+        clock: Clock = now,
+    ) -> None:
+        if not isinstance(listings, Listings):
+            raise InvalidParameter("what can be offered is given as Listings(...), or Listings.free(...).")
+        self.listings = listings
+        self._maker = PolicyMaker(
+            policy,
+            epsilon=epsilon,
+            spread=spread,
+            gamma=gamma,
+            slots=slots,
+            most_d=most_d,
+            with_money=not listings.without_money,
+        )
+        self.price_rule = _rule(price_rule, listings)
+        self.reserve_micros = whole("reserve_micros", reserve_micros, least=0, most=MOST_MICROS)
+        self.lasts = whole("lasts", lasts, least=1, most=366 * 24 * _HOUR)
+        self.explore = _share(explore, self._maker.slots)
+        self.contexts = None if contexts is None else frozenset(contexts)
+        self.exploration = Exploration(click_epsilon, clock=clock)
+        self._rng, self._clock = np.random.default_rng() if rng is None else rng, clock
+        self._same: tuple[Priced, View | None] | None = None
+        if listings.same_in_every_context:
+            self._same = self._worked_out("", None)  # public data only: mistakes are told now
+        self.ledger = (
+            ledger if isinstance(ledger, ImpressionLedger) else ImpressionLedger.open_or_create(ledger, clock=clock)
+        )
+
+    def __repr__(self) -> str:
+        return f"PrivateSelection({self.listings}, {self.price_rule})"
+
+    def offer(self, request: OfferRequest | str = "", *, among: Sequence[str] | None = None) -> Offer | None:
+        """An offer for one device, on the disk before it is returned; None (`no_fill`) where nothing is eligible.
+
+        ``among`` holds the auction among the items of a slate. A bare text is a context without consent.
+        """
+        asked = OfferRequest(request) if isinstance(request, str) else request
+        if not isinstance(asked, OfferRequest):
+            raise InvalidMessage("an offer is made for an OfferRequest, or for a context.")
+        kept = self._kept(asked.context)
+        priced, view = self._views(asked.context, among)
+        explored = self._rng.random() < self.explore  # drawn for everybody: what follows takes the same time
+        if view is None:
+            return None
+        if not asked.consent:
+            view = view._replace(policy=view.policy.without_cost())
+        elif explored:
+            view = self._maker.everything(priced)
+        offer = Offer(os.urandom(16).hex(), self._expiry(), view.policy, view.candidates)
+        terms = tuple(zip(view.items, view.prices, strict=True))
+        self.ledger.offer(Offered(offer.token, terms, kept, offer.expires, view.policy.slots))
+        if asked.consent and explored:
+            self.exploration.offered(offer, kept)
+        return offer
+
+    def view(self, context: str = "", *, among: Sequence[str] | None = None) -> View | None:
+        """What everybody would be offered in this context: policy, candidates and prices, the same for a whole batch.
+
+        For shuffled reports, which have one price for each item of a batch and no offers of their own to look up.
+        """
+        self._kept(context)
+        return self._views(context, among)[1]
+
+    def bill(self, impression: Impression) -> Settlement:
+        """Counts what was shown at the price of its offer, once; on the disk when this returns."""
+        if not isinstance(impression, Impression):
+            raise InvalidMessage("only an Impression is billed.")
+        settled = self.ledger.settle(impression.token, impression.items)
+        if settled is Settlement.OK:
+            self.exploration.shown(impression)
+        return settled
+
+    def engage(self, engagement: Engagement) -> Settlement:
+        """Keeps a randomised click."""
+        if not isinstance(engagement, Engagement):
+            raise InvalidMessage("a click is reported as an Engagement: a bit that was flipped by chance, never raw.")
+        kept = self.ledger.engage(engagement.token, engagement.bit)
+        if kept is Settlement.OK:
+            self.exploration.engaged(engagement)
+        return kept
+
+    def clicks(self, item: str) -> ClickEstimate:
+        """How often an item was clicked, among the impressions for which a bit was received."""
+        received, ones = self.ledger.engagements(item)
+        return click_estimate(received, ones, self.exploration.click_epsilon)
+
+    def statement(self, first_day: date, last_day: date) -> ImpressionStatement:
+        """What is owed for the impressions of these days (UTC, both included), per item, to the micro-unit."""
+        return self.ledger.statement(first_day, last_day)
+
+    def _views(self, context: str, among: Sequence[str] | None) -> tuple[Priced, View | None]:
+        if self._same is not None and among is None:
+            return self._same
+        return self._worked_out(context, among)
+
+    def _worked_out(self, context: str, among: Sequence[str] | None) -> tuple[Priced, View | None]:
+        priced = self.listings.priced(context, among, self.reserve_micros, self.price_rule)
+        return priced, self._maker.view(priced)
+
+    def _kept(self, context: str) -> str:
+        """The class of context that is kept with an offer. A text that a device made up is never kept."""
+        if self.contexts is None:
+            return ""
+        if context not in self.contexts:
+            raise InvalidMessage("this context is none of those that are known here.")
+        return context
+
+    def _expiry(self) -> int:
+        return (self._clock() // SECOND // self.lasts + 2) * self.lasts
+
+
+def _rule(rule: PriceRule | str | None, listings: Listings) -> PriceRule:
+    usual = PriceRule.FREE if listings.without_money else PriceRule.SECOND_PRICE_PUBLIC
+    found = usual if rule is None else require_billable(member("price_rule", PriceRule, rule))
+    if listings.without_money and found is not PriceRule.FREE:
+        raise InvalidParameter("listings without bids are free: nobody can be billed for them.")
+    return found
+
+
+def _share(explore: float | None, slots: int) -> float:
+    """Exploration needs clicks, and one bit cannot tell which of several items was clicked."""
+    share = float((EXPLORE if slots == 1 else 0.0) if explore is None else explore)
+    if not 0.0 <= share <= 1.0 or (slots > 1 and share > 0.0):
+        raise InvalidParameter("explore is a share from 0 to 1 of the offers; with several slots it is 0.")
+    return share

@@ -1,0 +1,417 @@
+"""Offers and bills at the server, on a real ledger: what is offered, what is written, what consent changes, what is refused."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.errors import InvalidMessage, InvalidParameter, LedgerUnavailable, UnknownName
+from tacit.ledger import ImpressionLedger, Settlement
+from tacit.messages.private_selection import Bounding, Engagement, Impression, Offer, OfferRequest, Policy, Rule
+from tacit.models.policy_choice import Spread, choose
+from tacit.server import Listings, PrivateSelection, ranked
+
+DAY = 86_400 * 10**6
+ITEMS = ["a", "b", "c", "d"]
+BIDS = [2_000_000, 1_500_000, 4_000_000, 500_000]
+PPM = [50_000, 80_000, 20_000, 100_000]
+PRICES = {"a": 80_000, "b": 100_000, "c": 50_000, "d": 40_000}
+CONSENT = OfferRequest("", consent=True)
+Shop = Callable[..., PrivateSelection]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = 20_000 * DAY + 12_345_678_901
+
+    def __call__(self) -> int:
+        return self.at
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def shop(tmp_path: Path, clock: Clock) -> Shop:
+    def make(listings: Listings | None = None, **settings: object) -> PrivateSelection:
+        settings = {"explore": 0.0, "clock": clock, "rng": np.random.default_rng(1), **settings}
+        target = tmp_path / f"{len(list(tmp_path.iterdir()))}.db"
+        listings = Listings(ITEMS, BIDS, PPM) if listings is None else listings
+        return PrivateSelection(listings, target, **settings)  # type: ignore[arg-type]
+
+    return make
+
+
+def stored_offers(shop: PrivateSelection) -> list[tuple[list[object], int]]:
+    path = shop.ledger._store.path  # type: ignore[attr-defined]
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute("SELECT content, expires FROM offers").fetchall()
+    return [(json.loads(content), expires) for content, expires in rows]
+
+
+def offered(shop: PrivateSelection, request: OfferRequest | str = CONSENT, **more: object) -> Offer:
+    offer = shop.offer(request, **more)  # type: ignore[arg-type]
+    assert offer is not None
+    return offer
+
+
+def test_what_is_offered_is_billed_at_the_price_of_its_offer(shop: Shop) -> None:
+    server = shop(policy="rr", gamma=1.0, reserve_micros=400_000)
+    for item, price in PRICES.items():
+        offer = offered(server)
+        assert offer.items == ("b", "a", "c", "d")
+        assert [one.public_score for one in offer.candidates] == [0.12, 0.1, 0.08, 0.05]
+        assert [one.bid_micros for one in offer.candidates] == [1_500_000, 2_000_000, 4_000_000, 500_000]
+        assert server.bill(Impression(offer.token, (item,))) is Settlement.OK
+        assert server.bill(Impression(offer.token, (item,))) is Settlement.DUPLICATE
+        assert server.ledger.item(item)[1:] == (1, price)
+        assert server.bill(Impression(offer.token, ("b" if item != "b" else "a",))) is Settlement.CONFLICT
+    assert server.statement(date(2024, 1, 1), date(2025, 1, 1)).micros == sum(PRICES.values())
+    assert server.bill(Impression("00" * 16, ("a",))) is Settlement.UNKNOWN
+
+
+def test_the_offer_is_on_the_disk_before_it_is_returned(shop: Shop) -> None:
+    server = shop(policy="rr", gamma=1.0, reserve_micros=400_000)
+    offer = offered(server)
+    ((content, expires),) = stored_offers(server)
+    assert content == ["", 1, [["b", 100_000], ["a", 80_000], ["c", 50_000], ["d", 40_000]]]
+    assert expires == offer.expires
+
+
+def test_an_offer_that_cannot_be_written_is_not_made(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = shop()
+
+    def full(*_: object) -> None:
+        raise LedgerUnavailable("the disk is full.")
+
+    monkeypatch.setattr(server.ledger, "offer", full)
+    with pytest.raises(LedgerUnavailable):
+        server.offer(CONSENT)
+
+
+def test_a_price_changes_with_the_listing_but_not_for_offers_already_made(
+    shop: Shop, tmp_path: Path, clock: Clock
+) -> None:
+    server = shop(policy="rr", gamma=1.0)
+    offer = offered(server)
+    later = PrivateSelection(Listings(ITEMS, [bid // 2 for bid in BIDS], PPM), server.ledger, explore=0.0, clock=clock)
+    assert later.bill(Impression(offer.token, ("b",))) is Settlement.OK
+    assert later.ledger.item("b").micros == 100_000
+
+
+def test_every_token_is_another_one(shop: Shop) -> None:
+    server = shop()
+    tokens = {offered(server).token for _ in range(50)}
+    assert len(tokens) == 50
+    assert len(set("".join(tokens))) == 16
+
+
+def test_auto_offers_the_m_that_the_public_prior_asks_for(shop: Shop) -> None:
+    rng = np.random.default_rng(3)
+    seen = set()
+    for epsilon in (0.3, 1.0, 3.0, 8.0):
+        bids, ppm = rng.integers(10**5, 10**6, 12), rng.integers(10**4, 10**5, 12)
+        items = [f"item-{i}" for i in range(12)]
+        server = shop(Listings(items, bids, ppm), epsilon=epsilon, spread=Spread(0.9))
+        offer = offered(server)
+        ranking = ranked(bids, ppm)
+        order = list(ranking.order)
+        expected = choose(np.array(ranking.scores) / 1e12, Spread(0.9), epsilon, bids=bids[order] / 1e6)
+        assert offer.items == tuple(items[i] for i in order[: expected.m])
+        if expected.m == 1:
+            assert offer.policy == Policy(Rule.PUBLIC, 1)
+        else:
+            assert offer.policy == Policy(Rule.RR, expected.m, epsilon)
+        assert offer.policy.cost == (epsilon if expected.m > 1 else 0.0)
+        seen.add(expected.m)
+    assert len(seen) > 2
+
+
+def test_prices_do_not_depend_on_how_many_are_offered(shop: Shop) -> None:
+    few = shop(Listings(ITEMS, BIDS, PPM), policy=Policy(Rule.RR, 2, 1.0), gamma=1.0, reserve_micros=400_000)
+    offer = offered(few)
+    assert offer.items == ("b", "a")
+    server_prices = dict(stored_offers(few)[0][0][2])  # type: ignore[arg-type]
+    assert server_prices == {"b": 100_000, "a": 80_000}  # a pays by c's score, which is not offered
+
+
+def test_gamma_keeps_what_comes_close_to_the_best_exactly(shop: Shop) -> None:
+    """Scores .12 .10 .08 .05: the usual 0.8 of rr keeps all."""
+    assert offered(shop(policy="rr")).items == ("b", "a", "c", "d")
+    listings = Listings(["x", "y", "z"], [10**6, 10**6, 10**6], [500_000, 150_000, 149_999])
+    assert float(1.0 - 0.7) * 500_000 > 150_000  # in floats it would be cut off
+    assert offered(shop(listings, policy="rr", gamma=0.7)).items == ("x", "y")
+    usual = Listings(["x", "y", "z"], [10**6, 10**6, 10**6], [500_000, 100_000, 99_999])
+    assert offered(shop(usual, policy="rr")).items == ("x", "y")
+    assert offered(shop(usual, policy=Policy(Rule.PUBLIC, 3))).items == ("x", "y", "z")
+    assert offered(shop(listings, policy="rr", gamma=1.0)).items == ("x", "y", "z")
+    assert offered(shop(listings, policy="rr", gamma=0.0)).items == ("x",)
+    assert offered(shop(listings, policy="rr", gamma=0.0)).policy.cost == 0.0
+
+
+def test_without_consent_everything_is_the_same_but_the_policy(shop: Shop) -> None:
+    server = shop(epsilon=3.0, spread=Spread(1.5))
+    asked, not_asked = offered(server), offered(server, OfferRequest("", consent=False))
+    assert asked.policy.rule is Rule.RR
+    assert not_asked.policy == Policy(Rule.PUBLIC, asked.policy.m)
+    assert not_asked.policy.cost == 0.0
+    assert not_asked.candidates == asked.candidates
+    assert replace(not_asked, policy=asked.policy, token=asked.token) == asked
+    first, second = stored_offers(server)
+    assert first == second
+    assert offered(server, "").policy.rule is Rule.PUBLIC  # a context alone is no consent
+    sizes = [len(json.dumps(one.to_json())) for one in (asked, not_asked)]
+    assert abs(sizes[0] - sizes[1]) < 5
+
+
+def test_a_share_of_offers_explores_all_that_is_eligible_and_says_so(shop: Shop) -> None:
+    server = shop(policy=Policy(Rule.RR, 2, 1.0), gamma=0.5, explore=0.25)
+    offers = [offered(server) for _ in range(200)]
+    uniform = [offer for offer in offers if offer.policy.rule is Rule.UNIFORM]
+    assert 30 < len(uniform) < 70  # 50 expected, sd 6
+    for offer in uniform:
+        assert offer.policy == Policy(Rule.UNIFORM, 4)
+        assert offer.items == ("b", "a", "c", "d")  # m = k: neither gamma nor m cuts here
+        assert offer.policy.cost == 0.0
+    assert all(len(offer.items) == 2 for offer in offers if offer.policy.rule is not Rule.UNIFORM)
+
+
+def test_whoever_does_not_consent_is_not_explored(shop: Shop) -> None:
+    """No click of hers will be reported, so that there would be nothing to learn."""
+    server = shop(explore=1.0)
+    assert offered(server).policy.rule is Rule.UNIFORM
+    assert offered(server, OfferRequest()).policy.rule is Rule.PUBLIC
+
+
+def test_exploration_is_two_in_a_hundred_unless_told_otherwise(tmp_path: Path) -> None:
+    listings = Listings(ITEMS, BIDS, PPM)
+    assert PrivateSelection(listings, tmp_path / "a.db").explore == 0.02
+    assert PrivateSelection(listings, tmp_path / "b.db", slots=2).explore == 0.0
+    with pytest.raises(InvalidParameter, match="slots"):
+        PrivateSelection(listings, tmp_path / "c.db", slots=2, explore=0.1)
+
+
+@pytest.mark.parametrize(
+    "listings", [Listings([], [], []), Listings(ITEMS, [1, 2, 3, 4], PPM)], ids=["empty", "all below the reserve"]
+)
+def test_nothing_to_offer_is_no_fill_and_nothing_is_written(shop: Shop, listings: Listings) -> None:
+    server = shop(listings, reserve_micros=100, explore=1.0)
+    assert server.offer(CONSENT) is None
+    assert server.offer("") is None
+    assert server.view() is None
+    assert stored_offers(server) == []
+
+
+def test_a_single_candidate_costs_nothing(shop: Shop) -> None:
+    for policy in ("auto", "rr", "public", Policy(Rule.PF, 5, 1.0, bounding=Bounding.SCALED)):
+        offer = offered(shop(Listings(["x"], [5], [10]), policy=policy))
+        assert offer.policy == Policy(Rule.PUBLIC, 1)
+
+
+def test_a_slate_is_an_auction_of_its_own(shop: Shop) -> None:
+    server = shop(policy="rr", gamma=1.0, reserve_micros=400_000)
+    offer = offered(server, among=["d", "a"])
+    assert offer.items == ("a", "d")
+    assert stored_offers(server)[0][0][2] == [["a", 50_000], ["d", 40_000]]
+    assert server.offer(CONSENT, among=[]) is None
+    with pytest.raises(UnknownName):
+        server.offer(CONSENT, among=["a", "nothing"])
+    for wrong in (["a", "a"], "ab"):
+        with pytest.raises(InvalidParameter):
+            server.offer(CONSENT, among=wrong)
+
+
+def test_probabilities_may_depend_on_the_context(shop: Shop) -> None:
+    def ppm(context: str) -> list[int]:
+        return PPM if context == "sport" else list(reversed(PPM))
+
+    server = shop(Listings(ITEMS, BIDS, ppm), policy="rr", gamma=1.0, contexts=["sport", "news"])
+    assert offered(server, OfferRequest("sport", True)).items == ("b", "a", "c", "d")
+    assert offered(server, OfferRequest("news", True)).items == ("c", "a", "b", "d")
+    assert [content[0] for content, _ in stored_offers(server)].count("sport") == 1
+    with pytest.raises(InvalidMessage):
+        server.offer(OfferRequest("something else", True))
+
+
+def test_a_context_that_a_device_made_up_is_not_kept(shop: Shop) -> None:
+    server = shop()
+    offered(server, OfferRequest("user 4711 at home", True))
+    assert stored_offers(server)[0][0][0] == ""
+
+
+def test_a_wrong_row_of_probabilities_is_refused_when_it_comes(shop: Shop) -> None:
+    for row in ([1, 2, 3], [1, 2, 3, 10**6 + 1], [1, 2, 3, -1], [0.5] * 4, None):
+        server = shop(Listings(ITEMS, BIDS, lambda _, row=row: row), contexts=None)
+        with pytest.raises(InvalidParameter):
+            server.offer(CONSENT)
+        assert stored_offers(server) == []
+
+
+def test_recommendations_without_money_have_a_quality_and_no_price(shop: Shop) -> None:
+    listings = Listings.free(["x", "y", "z"], [3.5, 4.25, -1.0])
+    server = shop(listings, spread=Spread(0.8, "normal"), epsilon=4.0)
+    offer = offered(server)
+    assert offer.items[:2] == ("y", "x")
+    assert offer.candidates[0].public_score == 4.25
+    assert offer.candidates[0].bid_micros == 1_000_000
+    assert server.bill(Impression(offer.token, ("y",))) is Settlement.OK
+    assert server.ledger.item("y")[1:] == (1, 0)
+    with pytest.raises(InvalidParameter, match="spread"):
+        shop(listings)
+    with pytest.raises(InvalidParameter, match="free"):
+        shop(listings, spread=Spread(1.0, "normal"), price_rule="first_price")
+    with pytest.raises(InvalidParameter, match="gamma"):
+        shop(listings, spread=Spread(1.0, "normal"), gamma=0.5)
+    assert offered(shop(Listings.free(["x", "y"], [1.0, 4.0]), policy="rr", gamma=0.5)).items == ("y",)
+
+
+@pytest.mark.parametrize(
+    "quality", [[1.0], [1.0, float("nan")], [1.0, float("inf")], [1.0, 1e16], ["a", "b"], [[1, 2]]]
+)
+def test_qualities_that_are_not_finite_are_refused(quality: list[object]) -> None:
+    with pytest.raises(InvalidParameter):
+        Listings.free(["x", "y"], quality)  # type: ignore[arg-type]
+
+
+def test_several_slots_are_peeled_from_more_candidates_than_slots(shop: Shop) -> None:
+    listings = Listings([f"i{i}" for i in range(8)], [10**6] * 8, [100_000 - 3_000 * i for i in range(8)])
+    offer = offered(shop(listings, slots=2, epsilon=6.0, spread=Spread(1.5)))
+    assert offer.policy.rule is Rule.RR
+    assert offer.policy.slots == 2
+    chances = [(100_000 - 3_000 * i) / 1e6 for i in range(8)]
+    shares = [choose(chances, Spread(1.5), epsilon).m for epsilon in (3.0, 6.0)]
+    assert offer.policy.m == shares[0] != shares[1]  # each slot is chosen for at its share of epsilon
+    assert offer.policy.cost == 6.0
+    few = offered(shop(listings, slots=3, epsilon=0.01, spread=Spread(0.1)))
+    assert few.policy == Policy(Rule.PUBLIC, 3, slots=3)
+    server = shop(listings, slots=2, policy="rr", gamma=1.0)
+    offer = offered(server)
+    assert server.bill(Impression(offer.token, ("i3",))) is Settlement.CONFLICT
+    assert server.bill(Impression(offer.token, ("i3", "i0"))) is Settlement.OK
+    single = offered(shop(Listings(["x"], [5], [10]), slots=3))
+    assert single.policy == Policy(Rule.PUBLIC, 1)
+
+
+def test_a_given_policy_is_fitted_to_the_candidates_there_are(shop: Shop) -> None:
+    clipped = Policy(Rule.PF, 3, 2.0, bounding=Bounding.CLIPPED, width=0.1)
+    assert offered(shop(policy=clipped)).policy == clipped
+    many = Policy(Rule.RR, 100, 2.0, d=50)
+    assert offered(shop(policy=many, gamma=1.0)).policy == Policy(Rule.RR, 4, 2.0, d=2)  # half of them, as before
+    assert offered(shop(policy=Policy(Rule.RR, 100, 2.0, d=3), gamma=1.0)).policy == Policy(Rule.RR, 4, 2.0)
+    floors = Policy(Rule.ENVELOPE, 4, 2.0, floors=(1 << 29,) * 4)
+    assert offered(shop(policy=floors)).policy == floors
+    fewer = Policy(Rule.ENVELOPE, 5, 2.0, floors=(1 << 29,) * 5)
+    assert offered(shop(policy=fewer)).policy == Policy(Rule.PUBLIC, 4)
+    assert offered(shop(policy="public")).policy == Policy(Rule.PUBLIC, 1)
+
+
+def test_an_offer_expires_at_a_round_time_and_a_day_later_it_is_too_late(shop: Shop, clock: Clock) -> None:
+    server = shop(lasts=3600)
+    offer, last = offered(server), offered(server)
+    seconds = clock.at // 10**6
+    assert offer.expires % 3600 == 0
+    assert 3600 < offer.expires - seconds <= 7200
+    clock.at = (offer.expires + 86_400) * 10**6
+    assert server.bill(Impression(offer.token, ("b",))) is Settlement.OK
+    clock.at += 10**6
+    assert server.bill(Impression(last.token, ("b",))) is Settlement.EXPIRED
+
+
+def test_nothing_but_token_item_price_context_and_expiry_is_stored(shop: Shop) -> None:
+    server = shop(contexts=["sport"])
+    offer = offered(server, OfferRequest("sport", True))
+    server.bill(Impression(offer.token, (offer.items[0],)))
+    server.engage(Engagement(offer.token, 1))
+    path = server.ledger._store.path  # type: ignore[attr-defined]
+    with sqlite3.connect(path) as connection:
+        columns = {
+            table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+            for table in ("offers", "impressions", "engagements")
+        }
+        everything = " ".join(str(row) for table in columns for row in connection.execute(f"SELECT * FROM {table}"))
+    assert columns["offers"] == ["id", "content", "expires", "seal"]
+    assert set(columns["engagements"]) <= {"id", "item", "bit", "day", "seal"}
+    assert set(columns["impressions"]) <= {"number", "id", "account", "day", "micros", "link"}
+    assert offer.token not in everything  # only its digest
+    assert "consent" not in everything
+
+
+def test_a_view_is_the_same_for_a_whole_batch_and_writes_nothing(shop: Shop) -> None:
+    server = shop(policy="rr", gamma=1.0, reserve_micros=400_000, explore=1.0)
+    view = server.view()
+    assert view is not None
+    assert view == server.view()
+    assert view.policy == Policy(Rule.RR, 4, 1.0)  # a batch is not explored
+    assert dict(zip(view.items, view.prices, strict=True)) == PRICES
+    assert stored_offers(server) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": float("nan")},
+        {"epsilon": float("inf")},
+        {"epsilon": 41.0},
+        {"policy": "greedily"},
+        {"policy": "greedy"},
+        {"gamma": -0.1},
+        {"gamma": 1.1},
+        {"gamma": float("nan")},
+        {"price_rule": "noisy_pclick"},
+        {"price_rule": "third_price"},
+        {"reserve_micros": -1},
+        {"reserve_micros": 0.5},
+        {"explore": 1.5},
+        {"explore": float("nan")},
+        {"slots": 0},
+        {"slots": 101},
+        {"slots": 2, "most_d": 2},
+        {"lasts": 0},
+        {"click_epsilon": 0.0},
+    ],
+)
+def test_wrong_settings_are_refused(shop: Shop, wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidParameter):
+        shop(**wrong)
+
+
+def test_wrong_listings_are_refused() -> None:
+    for items, bids, ppm in (
+        (["a", "a"], [1, 1], [1, 1]),
+        (["a", ""], [1, 1], [1, 1]),
+        (["a", "b\n"], [1, 1], [1, 1]),
+        (["a", "b"], [1, -1], [1, 1]),
+        (["a", "b"], [1, 1], [1, 10**6 + 1]),
+        (["a", "b"], [1], [1, 1]),
+        (["a", "b"], [1, 1], [1]),
+        (["a", "b"], [1, 1], [0.5, 0.5]),
+        ("ab", [1, 1], [1, 1]),
+        ([f"i{i}" for i in range(10_001)], [1] * 10_001, [1] * 10_001),
+    ):
+        with pytest.raises(InvalidParameter):
+            Listings(items, bids, ppm)
+    assert len(Listings([f"i{i}" for i in range(10_000)], [1] * 10_000, [1] * 10_000)) == 10_000
+
+
+def test_only_messages_are_taken(shop: Shop) -> None:
+    server = shop()
+    for wrong in (lambda: server.offer(None), lambda: server.bill(("t", "a")), lambda: server.engage(1)):  # type: ignore[arg-type]
+        with pytest.raises(InvalidMessage):
+            wrong()
+    with pytest.raises(InvalidParameter):
+        PrivateSelection([("a", 1, 1)], "nowhere.db")  # type: ignore[arg-type]
+
+
+def test_an_opened_ledger_is_used_as_it_is(tmp_path: Path, clock: Clock) -> None:
+    with ImpressionLedger.create(tmp_path / "mine.db", clock=clock) as ledger:
+        server = PrivateSelection(Listings(ITEMS, BIDS, PPM), ledger, clock=clock)
+        assert server.ledger is ledger
+        assert "4 with bids" in repr(server)

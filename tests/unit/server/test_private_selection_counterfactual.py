@@ -1,0 +1,164 @@
+"""Estimates of other public ways to choose: exact means over all that can happen, errors, and what is never followed."""
+
+import math
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.errors import InvalidParameter
+from tacit.messages.private_selection import Candidate, Engagement, Impression, Offer, OfferRequest, Policy, Rule
+from tacit.models.propensity import most_weight, term
+from tacit.server import Exploration, Explored, Listings, PrivateSelection, estimate
+from tacit.server.counterfactual import publicly_best
+
+ITEMS = ("a", "b", "c")
+CLICKS = {"a": 0.3, "b": 0.8, "c": 0.1}
+
+
+def mostly_second(context: str, items: tuple[str, ...]) -> list[float]:
+    return [0.25, 0.75, 0.0]
+
+
+@pytest.mark.parametrize(("target", "truth"), [(publicly_best, 0.3), (mostly_second, 0.25 * 0.3 + 0.75 * 0.8)])
+def test_uniform_offers_estimate_a_public_target_without_bias(target: object, truth: float) -> None:
+    """The mean over every item that can be shown, every click, every flip of its bit."""
+    epsilon = 0.9
+    p = math.exp(epsilon) / (1.0 + math.exp(epsilon))
+    mean = 0.0
+    for shown, click, bit in product(ITEMS, (0, 1), (0, 1)):
+        chance = (CLICKS[shown] if click else 1.0 - CLICKS[shown]) * (p if bit == click else 1.0 - p) / 3.0
+        mean += chance * estimate([Explored("", ITEMS, shown, bit)], epsilon, target).value  # type: ignore[arg-type]
+    assert mean == pytest.approx(truth, rel=1e-12)
+
+
+def test_errors_and_the_self_normalised_estimate_cover_the_truth() -> None:
+    rng = np.random.default_rng(6)
+    epsilon, n = 3.0, 4_000
+    p = math.exp(epsilon) / (1.0 + math.exp(epsilon))
+    values, normalised, errors, normalised_errors = [], [], [], []
+    for _ in range(60):
+        shown = rng.integers(0, 3, n)
+        clicks = rng.random(n) < np.array([CLICKS[item] for item in ITEMS])[shown]
+        bits = clicks ^ (rng.random(n) > p)
+        rows = [Explored("", ITEMS, ITEMS[i], int(bit)) for i, bit in zip(shown, bits, strict=True)]
+        found = estimate(rows, epsilon)
+        assert found.offers == n
+        values.append(found.value)
+        normalised.append(found.normalised)
+        errors.append(found.error)
+        normalised_errors.append(found.normalised_error)
+    for estimates, stated in ((values, errors), (normalised, normalised_errors)):
+        spread = float(np.std(estimates, ddof=1))
+        assert abs(float(np.mean(estimates)) - 0.3) < 5 * spread / math.sqrt(60)
+        assert float(np.mean(stated)) == pytest.approx(spread, rel=0.4)
+    assert np.std(normalised) < np.std(values)
+
+
+def test_of_nothing_nothing_is_told() -> None:
+    assert estimate([], 1.0).offers == 0
+    assert math.isnan(estimate([], 1.0).value)
+    never_hit = estimate([Explored("", ITEMS, "c", 1)] * 2, 1.0)
+    assert never_hit.value == 0.0
+    assert math.isnan(never_hit.normalised)
+
+
+@pytest.mark.parametrize("law", [[1.0, 0.0], [0.5, 0.4, 0.0], [1.5, -0.5, 0.0], [math.nan, 1.0, 0.0]])
+def test_a_target_that_is_no_law_is_refused(law: list[float]) -> None:
+    with pytest.raises(InvalidParameter):
+        estimate([Explored("", ITEMS, "a", 1)], 1.0, lambda context, items: law)
+
+
+def test_the_server_follows_uniform_offers_from_offer_to_click(tmp_path: Path) -> None:
+    listings = Listings(list(ITEMS), [10**6] * 3, [300_000, 200_000, 100_000])
+    shop = PrivateSelection(listings, tmp_path / "s.db", explore=0.5, rng=np.random.default_rng(2), click_epsilon=2.0)
+    uniform = 0
+    for turn in range(40):
+        offer = shop.offer(OfferRequest("", consent=turn < 30))
+        assert offer is not None
+        shown = offer.items[turn % len(offer.items)]
+        shop.bill(Impression(offer.token, (shown,)))
+        if turn % 3:
+            shop.engage(Engagement(offer.token, turn % 2))
+            shop.engage(Engagement(offer.token, turn % 2))  # twice: counts once
+            uniform += offer.policy.rule is Rule.UNIFORM
+    rows = list(shop.exploration.rows.elements())
+    assert len(rows) == uniform > 3
+    assert {row.items for row in rows} == {ITEMS}
+    assert shop.exploration.estimate() == estimate(rows, 2.0)
+    assert all("token" not in name for name in Explored._fields)
+
+
+def offer_of(rule: Rule, token: str, expires: int) -> Offer:
+    policy = Policy(rule, 3, 1.0 if rule is Rule.RR else 0.0)
+    return Offer(token, expires, policy, tuple(Candidate(item, 1.0) for item in ITEMS))
+
+
+def test_only_uniform_offers_have_a_probability_that_the_server_may_know() -> None:
+    followed = Exploration(1.0, clock=lambda: 0)
+    for rule in (Rule.RR, Rule.PUBLIC):
+        with pytest.raises(InvalidParameter, match="uniform"):
+            followed.offered(offer_of(rule, "00" * 16, 10), "")
+
+
+def test_a_bit_without_an_impression_or_an_offer_is_not_explored() -> None:
+    followed = Exploration(1.0, clock=lambda: 0)
+    followed.offered(offer_of(Rule.UNIFORM, "00" * 16, 10), "")
+    followed.engaged(Engagement("00" * 16, 1))
+    followed.shown(Impression("11" * 16, ("a",)))
+    followed.engaged(Engagement("11" * 16, 1))
+    assert not followed.rows
+
+
+def test_tokens_are_forgotten_when_nothing_can_come_any_more() -> None:
+    time = [0]
+    followed = Exploration(1.0, clock=lambda: time[0])
+    for number in range(50):
+        followed.offered(offer_of(Rule.UNIFORM, f"{number:032x}", 3600), "")
+    time[0] = (3600 + 2 * 86_400) * 10**6
+    followed.offered(offer_of(Rule.UNIFORM, f"{98:032x}", 10**9), "")
+    assert len(followed._open) == 51  # not a second too early
+    time[0] += 10**6
+    for number in range(100, 160):
+        followed.offered(offer_of(Rule.UNIFORM, f"{number:032x}", 10**9), "")
+    assert len(followed._open) == 61
+
+
+@pytest.mark.parametrize(("m", "d", "epsilon"), [(4, 1, 1.0), (5, 2, 2.0), (3, 1, 0.1)])
+def test_terms_of_devices_are_within_the_public_bound_and_have_no_bias(m: int, d: int, epsilon: float) -> None:
+    """Exact mean over the law of rr(m, d) for a private target: greedy on the device's own scores."""
+    scores = np.random.default_rng(7).random(m)
+    clicks = np.random.default_rng(8).random(m)
+    best = np.argsort(-scores)[:d]
+    law = np.ones(m)
+    law[best] = math.exp(epsilon)
+    law /= law.sum()
+    most = most_weight(m, epsilon, d)
+    assert most == pytest.approx(1.0 / law.min(), rel=1e-12)
+    greedy = np.eye(m)[int(np.argmax(scores))]
+    terms = [term(1.0, greedy[i], law[i], most * (1 + 1e-12)) for i in range(m)]
+    assert max(terms) <= most * (1 + 1e-12)
+    assert sum(law[i] * clicks[i] * terms[i] for i in range(m)) == pytest.approx(clicks[np.argmax(scores)], rel=1e-12)
+
+
+def test_terms_are_never_outside_their_bound_whatever_the_device_found() -> None:
+    nan = math.nan
+    for reward, target, propensity in (
+        (5.0, 3.0, 0.0),
+        (1.0, 1.0, 1e-12),
+        (nan, 1.0, 0.5),
+        (1.0, nan, 0.5),
+        (1.0, 1.0, nan),
+    ):
+        assert 0.0 <= term(reward, target, propensity, 7.0) <= 7.0
+    assert term(-1.0, 1.0, 0.5, 7.0) == 0.0
+    assert term(1.0, 0.5, 0.25, 7.0) == 2.0
+
+
+def test_the_bound_is_a_public_number() -> None:
+    assert most_weight(4, math.log(3.0)) == pytest.approx(6.0)
+    assert most_weight(4, 1.0, 4) == 4.0
+    for m, epsilon, d in ((0, 1.0, 1), (3, 0.0, 1), (3, 1.0, 4), (3, 1e5, 1)):
+        with pytest.raises(InvalidParameter):
+            most_weight(m, epsilon, d)
