@@ -1,4 +1,4 @@
-"""``tacit ledger``: create a ledger, see what was charged and what is left, check every row, export it, back it up."""
+"""``tacit ledger``: create a ledger, see what was charged and what is left, check every row, export it, back it up, tidy it."""
 
 import io
 import json
@@ -193,6 +193,16 @@ def backup(
             f"Note how far it reaches: `tacit ledger show {copy} --head head.json`. Keep the head on another machine, so that "
             "`tacit ledger check --against` tells an old backup from the latest."
         )
+
+
+@app.command("forget", epilog="Example: tacit ledger forget shop.db")
+def forget(target: Target) -> None:
+    """Delete the offers and displays that expired more than 24 hours ago. What was counted and charged stays as it is."""
+    from tacit.ledger import DisplayLedger, ImpressionLedger
+
+    with ImpressionLedger.open(target) as shop, DisplayLedger.open(target) as device:
+        offers, displays = shop.forget(), device.forget()
+    typer.echo(f"Deleted {counted(offers, 'offer')} and {counted(displays, 'display')} from {_shown(target)}.")
 
 
 def _check_targets(ledger: str, targets: dict[str, str | None]) -> None:

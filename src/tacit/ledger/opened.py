@@ -58,6 +58,11 @@ class OpenedLedger:
         except LedgerExists:
             return cls.open(target, clock=clock)
 
+    @classmethod
+    def beside(cls, other: "OpenedLedger") -> Self:
+        """This ledger in the store that another one has opened: they share its connection, and closing one closes both."""
+        return cls(other._store, clock=other._clock)
+
     def head(self) -> Head:
         """How far the ledger has come. Keep it somewhere else and give it to ``open``."""
         return head_of(self._store)

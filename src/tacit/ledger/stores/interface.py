@@ -60,6 +60,10 @@ class Writer(Protocol):
         """Sets ``columns``; each row holds their new values and then the table's key."""
         ...
 
+    def delete(self, table: Table, keys: Sequence[Row]) -> None:
+        """Removes the rows with these keys. No row of a book is ever removed: only what has served its purpose."""
+        ...
+
     def advance(self, tips: Mapping[int, Tip]) -> None:
         """Moves the ends of the lanes."""
         ...

@@ -23,7 +23,7 @@ from tacit.ledger.stores.origin import (
     tip_row,
     version_of,
 )
-from tacit.ledger.stores.schema import ACCOUNTS, LANES, MIGRATIONS, SUBJECTS, VERSION, Kind, Table
+from tacit.ledger.stores.schema import ACCOUNTS, DISPLAYS, LANES, MIGRATIONS, SUBJECTS, VERSION, Kind, Table
 
 try:
     import psycopg
@@ -37,7 +37,12 @@ from tacit.ledger.stores.postgresql_wire import Wire, arrays
 _AT_A_TIME = 2_000  # rows of a stream in memory
 _MOST_SPARE = 4  # sessions kept for the next read
 _STREAMS = count(1)  # names of cursors; none is used twice
-_UPDATED = {LANES.name, SUBJECTS.name, ACCOUNTS.name}  # rows that change in place: their pages keep room for it
+_UPDATED = {
+    LANES.name,
+    SUBJECTS.name,
+    ACCOUNTS.name,
+    DISPLAYS.name,
+}  # rows that change in place: their pages keep room for it
 _ALONE = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'tacit', 'big')})".encode()  # who creates or migrates a ledger
 _LOCK = (  # in one order for everybody, so that no two transactions wait for each other
     b"SELECT lane, position, link, at, seal FROM lanes WHERE book = $1 AND lane = ANY($2) ORDER BY lane FOR UPDATE"
@@ -223,6 +228,10 @@ class PostgresqlWriter:
     def update(self, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
         kinds = [table.columns[name] for name in (*columns, *table.key)]
         self._write(statements.update(table, columns, many=len(rows) > 1), kinds, rows)
+
+    def delete(self, table: Table, keys: Sequence[Row]) -> None:
+        kinds = [table.columns[name] for name in table.key]
+        self._write(statements.delete(table, many=len(keys) > 1), kinds, keys)
 
     def advance(self, tips: Mapping[int, Tip]) -> None:
         rows = [tip_row(self._book, lane, tip) for lane, tip in tips.items()]

@@ -40,6 +40,11 @@ def update(table: Table, columns: tuple[str, ...], *, many: bool = False) -> byt
     return _update(table.name, named, len(columns), many)
 
 
+def delete(table: Table, *, many: bool = False) -> bytes:
+    """Parameters are the table's key."""
+    return _delete(table.name, tuple((name, table.columns[name]) for name in table.key), many)
+
+
 @cache
 def _insert(table: str, columns: _Columns, many: bool, unless_there: bool) -> bytes:
     names = ", ".join(name for name, _ in columns)
@@ -59,6 +64,14 @@ def _update(table: str, columns: _Columns, changed: int, many: bool) -> bytes:
     sets = ", ".join(f"{name} = {given[name]}" for name in names[:changed])
     where = " AND ".join(f"t.{name} = {given[name]}" for name in names[changed:])
     return f"UPDATE {table} AS t SET {sets}{source} WHERE {where}".encode()
+
+
+@cache
+def _delete(table: str, key: _Columns, many: bool) -> bytes:
+    names = [name for name, _ in key]
+    source = f" USING {_unnested(kind for _, kind in key)} AS v({', '.join(names)})" if many else ""
+    where = " AND ".join(f"t.{name} = {f'v.{name}' if many else f'${place}'}" for place, name in enumerate(names, 1))
+    return f"DELETE FROM {table} AS t{source} WHERE {where}".encode()
 
 
 def _unnested(kinds: Iterable[Kind]) -> str:

@@ -82,6 +82,39 @@ IMPRESSIONS = Table(
     key=("number",),
     unique=(("id",),),
 )
+# What was offered under a token (the id is its digest), until it can no longer be reported (it expires in seconds since 1970).
+OFFERS = Table("offers", {"id": "bytes", "content": "text", "expires": "int", "seal": "bytes"}, key=("id",))
+BATCHES = Table(
+    "batches",
+    {"batch": "text", "group_id": "text", "digest": "bytes", "reports": "int", "day": "int", "seal": "bytes"},
+    key=("batch", "group_id"),
+)
+# Bits that chance has flipped, one for each impression.
+ENGAGEMENTS = Table(
+    "engagements", {"id": "bytes", "item": "text", "bit": "int", "day": "int", "seal": "bytes"}, key=("id",)
+)
+# A device's own: what it chose, and how far that has come. Tokens are in plain text, since they have still to be sent.
+DISPLAYS = Table(
+    "displays",
+    {
+        "server": "text",
+        "token": "text",
+        "items": "text",
+        "expires": "int",
+        "state": "int",
+        "extra": "bytes",
+        "seal": "bytes",
+    },
+    key=("server", "token"),
+)
+CONSENTS = Table("consents", {"number": "int", "granted": "int", "day": "int", "seal": "bytes"}, key=("number",))
+# A shuffler's own: reports that wait for their batch, and the batches that take no more.
+MAIL = Table(
+    "mail",
+    {"batch": "text", "token": "text", "group_id": "text", "item": "text", "seal": "bytes"},
+    key=("batch", "token"),
+)
+CLOSED = Table("closed", {"batch": "text"}, key=("batch",))
 
 
 @dataclass(frozen=True)
@@ -101,6 +134,16 @@ MIGRATIONS = (
     Migration(
         tables=(ACCOUNTS, IMPRESSIONS),
         statements=("CREATE INDEX impressions_by_day ON impressions (day)",),
+    ),
+    Migration(
+        tables=(OFFERS, BATCHES, ENGAGEMENTS, DISPLAYS, CONSENTS, MAIL, CLOSED),
+        statements=(
+            "CREATE INDEX offers_by_expiry ON offers (expires)",
+            "CREATE INDEX engagements_by_item ON engagements (item, bit)",
+            "CREATE INDEX displays_by_expiry ON displays (expires)",
+            "CREATE INDEX displays_unreported ON displays (server, token) WHERE state = 1",
+            "CREATE INDEX mail_by_group ON mail (batch, group_id, token)",
+        ),
     ),
 )
 VERSION = len(MIGRATIONS)

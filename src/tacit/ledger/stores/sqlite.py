@@ -186,6 +186,9 @@ class SqliteWriter(_Asking):
     def update(self, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
         self._connection.executemany(_update(table.name, columns, table.key), rows)
 
+    def delete(self, table: Table, keys: Sequence[Row]) -> None:
+        self._connection.executemany(_delete(table.name, table.key), keys)
+
     def advance(self, tips: Mapping[int, Tip]) -> None:
         rows = [tip_row(self._book, lane, tip) for lane, tip in tips.items()]
         self.update(LANES, ("position", "link", "at", "seal"), rows)
@@ -201,3 +204,8 @@ def _insert(table: str, columns: tuple[str, ...], unless_there: bool = False) ->
 def _update(table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> str:
     new, where = ", ".join(f"{column} = ?" for column in columns), " AND ".join(f"{column} = ?" for column in key)
     return f"UPDATE {table} SET {new} WHERE {where}"
+
+
+@lru_cache
+def _delete(table: str, key: tuple[str, ...]) -> str:
+    return f"DELETE FROM {table} WHERE {' AND '.join(f'{column} = ?' for column in key)}"

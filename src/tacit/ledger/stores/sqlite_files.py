@@ -123,6 +123,7 @@ def connect(path: Path, *, mode: str) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")  # in write-ahead mode: one fsync per commit, before it returns
         connection.execute("PRAGMA fullfsync = ON")
         connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute("PRAGMA secure_delete = ON")  # what was deleted is not left to be found in a free page
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cache_size = -65536")
     except BaseException:

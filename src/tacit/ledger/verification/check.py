@@ -23,6 +23,7 @@ from tacit.ledger.stores.schema import BOOKS
 from tacit.ledger.verification.findings import LEDGER, Finding, Findings, Notes
 from tacit.ledger.verification.impressions import ImpressionVerifier
 from tacit.ledger.verification.privacy import PrivacyVerifier
+from tacit.ledger.verification.selection import UNIQUE, check_selection
 
 Progress = Callable[[int, int], None]  # how many entries of both books were checked, of how many
 
@@ -45,7 +46,13 @@ _IMPRESSIONS = (
     "SELECT i.number, i.id, i.account, i.day, i.micros, i.link, a.item FROM impressions i "
     "LEFT JOIN accounts a ON a.number = i.account ORDER BY i.number"
 )
-_UNIQUE = (("subject, release_id", "entries"), ("id", "impressions"), ("name", "subjects"), ("item, lane", "accounts"))
+_UNIQUE = (
+    ("subject, release_id", "entries"),
+    ("id", "impressions"),
+    ("name", "subjects"),
+    ("item, lane", "accounts"),
+    *UNIQUE,
+)
 _ACCOUNTS = "SELECT number, item, lane, impressions, micros, seal FROM accounts ORDER BY number"
 
 
@@ -85,6 +92,7 @@ class _Check:
             (PRIVACY, self._entries),
             (PRIVACY, self._releases),
             (IMPRESSIONS, self._all_impressions),
+            (LEDGER, self._selection),
         ]
         for book, part in parts:
             try:
@@ -155,6 +163,9 @@ class _Check:
             self._impressions.account(row)
         self._impressions.chain.compare(reader.stream(_LANES, (IMPRESSIONS,)))
         self._impressions.chain.reaches_head()
+
+    def _selection(self, reader: Reader) -> None:
+        check_selection(reader, self._notes)
 
     def _tell(self, more: int) -> None:
         self._done += more

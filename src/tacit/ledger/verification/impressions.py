@@ -3,11 +3,11 @@
 from typing import Any
 
 from tacit.ledger.amounts import MOST
+from tacit.ledger.booking import MOST_MICROS
 from tacit.ledger.chain import Head
 from tacit.ledger.clock import DAY
 from tacit.ledger.impression_rows import BOOK, lane_of_impression, link_of_impression, seal_of_account
 from tacit.ledger.names import MOST_CHARACTERS
-from tacit.ledger.reporting import MOST_MICROS
 from tacit.ledger.totals import ItemTotal
 from tacit.ledger.verification.findings import Notes
 from tacit.ledger.verification.lanes import LaneVerifier
