@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from tacit.audit import AuditReport
     from tacit.cli.demo_multi_selection import Shown as Selection
+    from tacit.cli.demo_private_selection import Shown as Billed
     from tacit.cli.showcase import Shown
     from tacit.data import Ratings
     from tacit.guarantees import Guarantee
@@ -31,6 +32,7 @@ def demo(
     """The main job on embedded data: recommend from it privately, release from it, print every guarantee, audit every claim."""
     from tacit.cli.audit import audited
     from tacit.cli.demo_multi_selection import show as multi_selection
+    from tacit.cli.demo_private_selection import show as private_selection
     from tacit.cli.showcase import curator_releases, device_releases
     from tacit.guarantees import compose, tight
 
@@ -48,25 +50,33 @@ def demo(
     else:
         _ways(console, selection)
 
-    console.print("\n[bold]3. Releases[/bold]  Each answer is drawn anew with exact noise from the operating system.")
+    billed = None
+    if selection is not None:
+        console.print(
+            "\n[bold]3. Private selection[/bold]  The server sees and bills what was shown, exactly, and hardly learns to whom."
+        )
+        billed = private_selection(ratings, selection.store, console)
+        _policies(console, billed)
+
+    console.print("\n[bold]4. Releases[/bold]  Each answer is drawn anew with exact noise from the operating system.")
     curator, device = list(curator_releases(ratings)), list(device_releases(ratings))
     _table(console, "A trusted curator answers about everybody (protects one user's rows)", curator)
     _table(console, "Devices answer for themselves (nobody is trusted)", device)
 
     guarantees = [shown.guarantee for shown in curator]
     basic, best = compose(guarantees), tight(guarantees, DELTA)
-    console.print("\n[bold]4. What the curator's answers add up to, for each user[/bold]")
+    console.print("\n[bold]5. What the curator's answers add up to, for each user[/bold]")
     console.print(f"   basic composition: {basic}")
     console.print(f"   tight composition: {best}")
     console.print(f"   with a device's:   {_refusal(basic, device[1].guarantee)}\n", soft_wrap=True)
 
     console.print(
-        "[bold]5. The audit[/bold]  Every claim against its exact or empirical loss; every broken twin must be caught."
+        "[bold]6. The audit[/bold]  Every claim against its exact or empirical loss; every broken twin must be caught."
     )
     report = audited()
     _summary(console, report)
     if json_file is not None:
-        _write(json_file, ratings, selection, [*curator, *device], best, report)
+        _write(json_file, ratings, selection, billed, [*curator, *device], best, report)
     if not report.passed:
         raise typer.Exit(1)
 
@@ -144,6 +154,22 @@ def _ways(console: "Console", shown: "Selection") -> None:
     )
 
 
+def _policies(console: "Console", shown: "Billed") -> None:
+    from rich.table import Table
+
+    title = "Stars that held-out users would give what they are shown, by the model; expectations, nothing is drawn"
+    table = Table("policy", "offered", "epsilon", "stars", "", title=title, title_justify="left")
+    for way in shown.ways:
+        table.add_row(way.policy, str(way.offered), f"{way.epsilon:g}", f"{way.utility:.3f}", way.remark)
+    console.print(table)
+    console.print("   Auctions, figures and claims of the paper: tacit evaluate private-selection", soft_wrap=True)
+
+
+def _billed(shown: "Billed") -> dict[str, Any]:
+    """What was offered, what left the device, what the server counted; and how the policies compare."""
+    return {**shown._asdict(), "ways": [way._asdict() for way in shown.ways]}
+
+
 def _selection(shown: "Selection") -> dict[str, Any]:
     """What left the device, what came back, and how the methods compare. The pick stays at home."""
     return {
@@ -158,6 +184,7 @@ def _write(
     target: str,
     ratings: "Ratings",
     selection: "Selection | None",
+    billed: "Billed | None",
     rows: list["Shown"],
     total: "Guarantee",
     report: "AuditReport",
@@ -174,6 +201,7 @@ def _write(
     content = {
         "data": ratings.describe().as_dict(),
         "multi_selection": None if selection is None else _selection(selection),
+        "private_selection": None if billed is None else _billed(billed),
         "releases": shown,
         "total": total.to_json(),
         "audit": report.to_json(),
