@@ -3,6 +3,7 @@
 import json
 import math
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import mpmath
@@ -12,18 +13,25 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
+from tacit.audit import boxed_forms
+from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, Relation
 from tacit.mechanisms import (
+    ClippedScores,
+    Envelope,
     ExponentialMechanism,
     GaussianSum,
     GumbelTopK,
     LaplaceNoisyMax,
     LaplaceSum,
+    Peeling,
     PermuteAndFlip,
     ProfileScores,
     RandomisedResponse,
     ReplayedNoise,
+    ScaledScores,
     SparseVector,
+    TopResponse,
     VectorLaplace,
     VoteTotals,
 )
@@ -318,3 +326,90 @@ def test_profile_scores_never_leave_the_grid_and_keep_their_order(
 def test_the_same_bytes_give_the_same_choice(seed: int, kind: Any, raw: list[float]) -> None:
     mechanism = kind(ProfileScores(0.0, 1.0), 1.0)
     assert mechanism.release(raw, ReplayedNoise(seed)).value == mechanism.release(raw, ReplayedNoise(seed)).value
+
+
+# --- selection on a device: any float at all is a private score
+
+anything = st.floats(allow_nan=True, allow_infinity=True)
+
+
+@settings(deadline=None)
+@given(st.lists(anything, min_size=1, max_size=8), st.integers(1, 1 << 24))
+def test_scaled_scores_lie_in_the_unit_box_and_keep_their_order(raw: list[float], steps: int) -> None:
+    found = ScaledScores(len(raw), steps=steps).integers(raw)
+    assert found.min() >= 0
+    assert found.max() == steps
+    known = [(score, place) for score, place in zip(raw, found.tolist(), strict=True) if not math.isnan(score)]
+    places = [place for _, place in sorted(known)]
+    assert all(a <= b for a, b in pairwise(places))
+
+
+@settings(deadline=None)
+@given(st.data(), st.floats(min_value=1e-300, max_value=1e300), st.integers(1, 1 << 24))
+def test_clipped_scores_never_leave_their_box(data: Any, width: float, steps: int) -> None:
+    centres = data.draw(st.lists(anything, min_size=1, max_size=6))
+    raw = data.draw(st.lists(anything, min_size=len(centres), max_size=len(centres)))
+    try:
+        source = ClippedScores(tuple(centres), width, steps=steps)
+    except InvalidParameter:
+        assume(False)
+    above = source.integers(raw) - np.array(source.lows)
+    assert above.min() >= 0
+    assert above.max() <= steps
+    assert (source.integers(np.full(len(centres), math.inf)) - np.array(source.lows) == steps).all()
+
+
+@settings(deadline=None)
+@given(st.floats(min_value=1e-3, max_value=40.0), st.lists(anything, min_size=2, max_size=7), st.data())
+def test_top_response_tells_no_two_profiles_apart(epsilon: float, raw: list[float], data: Any) -> None:
+    m = len(raw)
+    mechanism = TopResponse(m, data.draw(st.integers(1, m)), epsilon)
+    other = data.draw(st.lists(anything, min_size=m, max_size=m))
+    here, there = mechanism.pmf(raw), mechanism.pmf(other)
+    assert abs(here.sum() - 1.0) < 1e-9
+    assert np.abs(np.log(here / there)).max() <= mechanism.guarantee.epsilon + 1e-12
+    assert (np.sort(here) == np.sort(there)).all()  # exactly d are the best, whatever the scores are
+    assert 0 <= mechanism.release(raw, ReplayedNoise(1)).value < m
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from([ExponentialMechanism, PermuteAndFlip]),
+    st.lists(st.floats(min_value=0.0, max_value=1.5), min_size=2, max_size=9),
+    st.floats(min_value=1e-3, max_value=40.0),
+)
+def test_a_calibrated_rate_is_no_lower_than_the_plain_one_and_loses_no_more_than_epsilon(
+    kind: Any, centres: list[float], epsilon: float
+) -> None:
+    source = ClippedScores(tuple(centres), 1.0, steps=1 << 10)
+    rate = kind(source, epsilon, calibrated=True).rate
+    assert rate >= kind(source, epsilon).rate
+    lost = boxed_forms.over_corners(boxed_forms.LAWS[kind.name], source.lows, source.steps, float(rate))
+    assert lost <= epsilon + 1e-9
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 1 << 28), min_size=2, max_size=9), st.floats(min_value=0.05, max_value=40.0), st.data())
+def test_an_envelope_keeps_its_floors_and_its_ceilings(floors: list[int], epsilon: float, data: Any) -> None:
+    try:
+        mechanism = Envelope(tuple(floors), epsilon)
+    except InvalidParameter:
+        assume(False)
+    raw = data.draw(st.lists(anything, min_size=len(floors), max_size=len(floors)))
+    weights = mechanism.weights(raw)
+    assert sum(weights) == 1 << 64
+    e = exp(Fraction(epsilon))
+    for floor, weight in zip(floors, weights, strict=True):
+        assert floor << 32 <= weight <= e * (floor << 32)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(anything, min_size=2, max_size=6), st.data())
+def test_slots_hold_different_candidates(raw: list[float], data: Any) -> None:
+    m = len(raw)
+    slots = data.draw(st.integers(1, m))
+    boxes = ClippedScores(tuple(0.1 * place for place in range(m)), 0.5)
+    for rule in (TopResponse(m, 1, 1.0), PermuteAndFlip(ScaledScores(m), 1.0), ExponentialMechanism(boxes, 1.0)):
+        picks = Peeling(rule, slots).release(raw, ReplayedNoise(3)).value.tolist()
+        assert len(set(picks)) == slots
+        assert set(picks) <= set(range(m))

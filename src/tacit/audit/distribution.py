@@ -70,6 +70,8 @@ def off_by(mechanism: M, factor: float = 1.1) -> M:
     if not is_dataclass(mechanism):
         raise InvalidParameter("only a dataclass with `epsilon` or `scale` can be moved.")
     fields: Any = mechanism
+    if hasattr(mechanism, "rule"):  # its epsilon is that of the rule it repeats
+        return replace(fields, rule=off_by(fields.rule, factor))  # type: ignore[no-any-return]
     if hasattr(mechanism, "epsilon"):
         return replace(fields, epsilon=fields.epsilon * factor)  # type: ignore[no-any-return]
     return replace(fields, scale=fields.scale / factor)  # type: ignore[no-any-return]

@@ -4,16 +4,32 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from tacit.audit.cases import Case, Draws, FromOutside, Twin, features, responses, selection, sparse, sums, training
+from tacit.audit.cases import (
+    Case,
+    Draws,
+    FromOutside,
+    Twin,
+    boxes,
+    features,
+    private_selection,
+    responses,
+    selection,
+    sparse,
+    sums,
+    training,
+)
 from tacit.audit.findings import AuditReport, By, TwinFinding
 from tacit.errors import UnknownName
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 
 NAMES = (
     "randomised-response",
+    "top-response",
     "exponential",
     "permute-and-flip",
     "noisy-max",
+    "envelope",
+    "peeling",
     "top-k",
     "sparse-vector",
     "vector-laplace",
@@ -21,8 +37,19 @@ NAMES = (
     "gaussian-sum",
     "sampled-gaussian",
 )
-SYSTEMS = {"multi-selection": ("vector-laplace", "sampled-gaussian")}  # what a system's promises rest on
-_ROOMS = (responses, selection, sparse, features, sums, training)
+SYSTEMS = {  # what a system's promises rest on
+    "multi-selection": ("vector-laplace", "sampled-gaussian"),
+    "private-selection": (
+        "randomised-response",
+        "top-response",
+        "exponential",
+        "permute-and-flip",
+        "noisy-max",
+        "envelope",
+        "peeling",
+    ),
+}
+_ROOMS = (responses, selection, boxes, private_selection, sparse, features, sums, training)
 
 Progress = Callable[[int, int, str], None]  # done, in all, what comes next
 

@@ -12,28 +12,36 @@ from tacit.cli.output import check_json_target, console, write_json
 from tacit.errors import UnknownName
 
 if TYPE_CHECKING:
+    from tacit.evaluation.effort import Effort
     from tacit.evaluation.result import Result
 
-SYSTEMS = ("multi-selection",)
+MULTI, PRIVATE = "multi-selection", "private-selection"
+SYSTEMS = (MULTI, PRIVATE)
 
 
 def evaluate(
     system: Annotated[str, typer.Argument(metavar="SYSTEM", help=f"What to evaluate: {', '.join(SYSTEMS)}.")],
     data: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME|DIR",
-            help="A name from `tacit data list`, a MovieLens folder, or movielens-mix (three sets found through TACIT_DATA).",
+            help="multi-selection: a name from `tacit data list`, a MovieLens folder, or movielens-mix (three sets found through "
+            "TACIT_DATA); by default movielens-small. private-selection: display, search, trained, movielens-100k, open-bandit or "
+            "all, which is the default.",
         ),
-    ] = "movielens-small",
-    quick: Annotated[bool, typer.Option("--quick", help="About a minute: fewer trials, three eta.")] = False,
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="About a minute: fewer trials, fewer settings.")] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Everything: all figures, private training, a second model.")
+        bool, typer.Option("--full", help="Everything: more trials and auctions, all figures, private training.")
     ] = False,
-    trials: Annotated[int | None, typer.Option(min=2, metavar="N", help="How often each method is tried.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=2, metavar="N", help="How often each method is tried (multi-selection).")
+    ] = None,
     look_alikes: Annotated[
         int | None,
-        typer.Option(min=10, metavar="N", help="At most so many users known to the server; by default 3,402."),
+        typer.Option(
+            min=10, metavar="N", help="At most so many users known to the server; by default 3,402 (multi-selection)."
+        ),
     ] = None,
     json_file: Annotated[
         str | None,
@@ -44,7 +52,10 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal figures.")] = 1,
     workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes for trials; by default one for each processor.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Processes for trials; by default one for each processor (multi-selection)."
+        ),
     ] = None,
 ) -> None:
     """Put a system to the test: its paper's tables and figures on the data at hand, beside the paper's own, and which claims hold.
@@ -55,16 +66,37 @@ def evaluate(
         raise UnknownName(f"no system {system!r} can be evaluated; known: {', '.join(SYSTEMS)}.")
     if quick and full:
         raise typer.BadParameter("--quick and --full exclude each other.")
+    if system == PRIVATE:
+        _refuse({"--trials": trials, "--look-alikes": look_alikes, "--workers": workers})
     check_json_target(json_file)
     if plots is not None:
         _check_folder(plots)
-    from tacit.cli.multi_selection_tables import print_result
-    from tacit.evaluation.multi_selection import Effort
-    from tacit.evaluation.multi_selection import evaluate as evaluated
+    from tacit.evaluation.effort import Effort
 
     effort = Effort.QUICK if quick else Effort.FULL if full else Effort.DEFAULT
+    if system == PRIVATE:
+        from tacit.cli.private_selection_tables import print_result as print_private
+        from tacit.evaluation.private_selection import evaluate as private_selection
+        from tacit.evaluation.private_selection.plots import draw as draw_private
+
+        with _progress() as told:
+            result = private_selection(data or "all", effort, seed=seed, progress=told)
+        _tell(result, print_private, draw_private, json_file, plots)
+        return
+    from tacit.cli.multi_selection_tables import print_result as print_multi
+    from tacit.evaluation.multi_selection.plots import draw as draw_multi
+
+    result = _multi_selection(data or "movielens-small", effort, trials, look_alikes, seed, workers)
+    _tell(result, print_multi, draw_multi, json_file, plots)
+
+
+def _multi_selection(
+    data: str, effort: "Effort", trials: int | None, look_alikes: int | None, seed: int, workers: int | None
+) -> "Result":
+    from tacit.evaluation.multi_selection import evaluate as multi_selection
+
     with _progress() as told:
-        result = evaluated(
+        return multi_selection(
             data,
             effort,
             trials=trials,
@@ -73,20 +105,30 @@ def evaluate(
             workers=workers or os.cpu_count() or 1,
             progress=told,
         )
+
+
+def _tell(
+    result: "Result",
+    show: Callable[..., None],
+    draw: Callable[["Result", Path], list[Path]],
+    json_file: str | None,
+    plots: str | None,
+) -> None:
     if json_file is not None:
         write_json(json_file, result.to_json())
     if json_file != "-":
-        print_result(console(), result)
+        show(console(), result)
     if plots is not None:
-        _draw(result, plots)
+        Path(plots).mkdir(parents=True, exist_ok=True)
+        drawn = draw(result, Path(plots))
+        typer.echo(f"{len(drawn)} figures in {plots}", err=True)
 
 
-def _draw(result: "Result", folder: str) -> None:
-    from tacit.evaluation.multi_selection.plots import draw
-
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    drawn = draw(result, Path(folder))
-    typer.echo(f"{len(drawn)} figures in {folder}", err=True)
+def _refuse(given: dict[str, int | None]) -> None:
+    """An option of another system would be ignored: better said than done."""
+    for option, value in given.items():
+        if value is not None:
+            raise typer.BadParameter(f"it belongs to {MULTI}; {PRIVATE} has no such option.", param_hint=option)
 
 
 def _check_folder(folder: str) -> None:

@@ -1,9 +1,24 @@
-"""The device, beside one user: her profile, the one signal that leaves, and the pick that does not."""
+"""The device, beside one user: her profile, the one signal that leaves, the pick that does not, the choice that is counted."""
 
+from tacit.device.choice import Choice
 from tacit.device.device import Device
+from tacit.device.limits import Limits, Overall
 from tacit.device.multi_selection import eta_for
 from tacit.device.profile import Profile
 from tacit.device.readings import Neighbourhood, OneRating, Readings
+from tacit.device.scoring import PrivateScorer
 from tacit.device.slots import slot_of
 
-__all__ = ["Device", "Neighbourhood", "OneRating", "Profile", "Readings", "eta_for", "slot_of"]
+__all__ = [
+    "Choice",
+    "Device",
+    "Limits",
+    "Neighbourhood",
+    "OneRating",
+    "Overall",
+    "PrivateScorer",
+    "Profile",
+    "Readings",
+    "eta_for",
+    "slot_of",
+]

@@ -10,13 +10,12 @@ import numpy as np
 from tacit.device.slots import slot_of
 from tacit.errors import BudgetExhausted, Conflict, InvalidParameter
 from tacit.guarantees import Guarantee, metric
-from tacit.ledger import Budget, Head, Period, PrivacyLedger, Statement, Terms
+from tacit.ledger import Budget, Period, PrivacyLedger, Statement, Terms
 from tacit.ledger.accounting import MEASURES, allowance, price
 from tacit.ledger.amounts import shown
-from tacit.ledger.clock import Clock
-from tacit.ledger.stores import Target
 from tacit.models.features import FeatureSpace
 
+ME = "me "  # how the subject of a device's signals begins; those of private selection begin otherwise
 _LOST = "a lost memo may have spent the whole budget of its period"
 
 
@@ -40,21 +39,16 @@ def require_exact(budget: Budget, terms: Terms) -> None:
 
 
 class Memos:
-    """One device's ledger. Its only subject is named after the slots, so that these are agreed for good, like the budget."""
+    """The signals in a device's ledger. Their subject is named after the slots, which are so agreed for good, like the budget."""
 
-    def __init__(
-        self, place: Target, terms: Terms, refresh: Period, per_period: int, *, head: Head | None, clock: Clock
-    ) -> None:
-        (self.budget,), self.terms, self.subject = terms.budgets, terms, f"me {refresh} {per_period}"
-        self._ledger = PrivacyLedger.open_or_create(place, head=head, clock=clock)
+    def __init__(self, ledger: PrivacyLedger, terms: Terms, refresh: Period, per_period: int) -> None:
+        (self.budget,), self.terms, self.subject = terms.budgets, terms, f"{ME}{refresh} {per_period}"
+        self._ledger = ledger
         try:
             self._require_first()
             self._ledger.enrol_many([self.subject], terms)
             self._require_first()  # another process may have made it otherwise in the same moment: one of them was first
-        except BaseException as problem:
-            self.close()
-            if not isinstance(problem, Conflict):
-                raise
+        except Conflict:
             raise Conflict(
                 "the device in this file has another budget, other slots (refresh, per_period), another number of features, or "
                 "other noise. What was promised stays promised: open it as it was made."
@@ -107,14 +101,8 @@ class Memos:
     def statement(self) -> Statement:
         return self._ledger.statement(self.subject)
 
-    def head(self) -> Head:
-        return self._ledger.head()
-
-    def close(self) -> None:
-        self._ledger.close()
-
     def _require_first(self) -> None:
-        if list(self._ledger.subjects())[:1] not in ([], [self.subject]):
+        if [one for one in self._ledger.subjects() if one.startswith(ME)][:1] not in ([], [self.subject]):
             raise Conflict("another device's file.")
 
     def _first(self, wanted: Callable[[str, str], bool]) -> bytes | None:

@@ -32,6 +32,10 @@ class Profile:
         """Removes a rating, if there is one."""
         self._ratings.pop(code, None)
 
+    def wipe(self) -> None:
+        """Removes all of it."""
+        self._ratings.clear()
+
     def ratings(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Item codes, ascending, and their ratings."""
         codes = sorted(self._ratings)

@@ -1,20 +1,26 @@
 """Mechanisms: the randomised steps whose output may cross a boundary. One file each, with its law and its guarantee."""
 
+from tacit.mechanisms.boxes import ClippedScores, ScaledScores
+from tacit.mechanisms.envelope import Envelope
 from tacit.mechanisms.exponential import ExponentialMechanism
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.mechanisms.grid import GridVector
 from tacit.mechanisms.laplace import LaplaceSum, VectorLaplace
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, ReplayedNoise, SystemNoise
 from tacit.mechanisms.noisy_max import LaplaceNoisyMax
+from tacit.mechanisms.peeling import Peeling
 from tacit.mechanisms.permute_and_flip import PermuteAndFlip
 from tacit.mechanisms.randomised_response import RandomisedResponse
 from tacit.mechanisms.sampled_gaussian import RowsOnDemand, SampledGaussian
 from tacit.mechanisms.scores import ProfileScores, ScoreSource, VoteTotals
 from tacit.mechanisms.sparse_vector import SparseVector
 from tacit.mechanisms.top_k import GumbelTopK
+from tacit.mechanisms.top_response import TopResponse
 
 __all__ = [
     "SYSTEM_NOISE",
+    "ClippedScores",
+    "Envelope",
     "ExponentialMechanism",
     "GaussianSum",
     "GridVector",
@@ -22,15 +28,18 @@ __all__ = [
     "LaplaceNoisyMax",
     "LaplaceSum",
     "Noise",
+    "Peeling",
     "PermuteAndFlip",
     "ProfileScores",
     "RandomisedResponse",
     "ReplayedNoise",
     "RowsOnDemand",
     "SampledGaussian",
+    "ScaledScores",
     "ScoreSource",
     "SparseVector",
     "SystemNoise",
+    "TopResponse",
     "VectorLaplace",
     "VoteTotals",
 ]

@@ -5,13 +5,16 @@ has the same law; here one exact draw does it. Proof: docs/proofs/exponential.md
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import keep, positive
 from tacit.guarantees import Guarantee, Loss, LossKind, Release
+from tacit.guarantees.rounding import up
+from tacit.mechanisms.boxes import Boxed
+from tacit.mechanisms.calibration import exponential_rate, require_boxes
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.mechanisms.samplers.choice import choose, choose_one
@@ -20,23 +23,32 @@ from tacit.mechanisms.scores import FEW, Scores, ScoreSource, many_decisions, on
 
 @dataclass(frozen=True)
 class ExponentialMechanism:
-    """Selects one candidate; its privacy loss has range epsilon, so it composes at epsilon^2/8 zCDP."""
+    """Selects one candidate; its privacy loss has range epsilon, so it composes at epsilon^2/8 zCDP.
+
+    ``calibrated``: over public boxes, at the largest rate whose true loss is epsilon. The range is then above epsilon.
+    """
 
     name: ClassVar[str] = "exponential"
     scores: ScoreSource
     epsilon: float
+    calibrated: bool = False
 
     def __post_init__(self) -> None:
         keep(self, epsilon=positive("epsilon", self.epsilon))
+        if self.calibrated:
+            require_boxes(self.scores)
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        loss = Loss(LossKind.BOUNDED_RANGE, self.epsilon)
-        return Guarantee(self.epsilon, self.scores.protects, proof=self.name, loss=loss)
+        # the losses of two outputs differ by at most 2 * rate * sensitivity; that is epsilon, unless calibrated
+        reach = up(2 * self.rate * self.scores.sensitivity) if self.calibrated else self.epsilon
+        return Guarantee(self.epsilon, self.scores.protects, proof=self.name, loss=Loss(LossKind.BOUNDED_RANGE, reach))
 
     @cached_property
     def rate(self) -> Fraction:
         """The exponent of one grid step: epsilon/sensitivity if all scores move the same way, else half of it."""
+        if self.calibrated:
+            return exponential_rate(cast(Boxed, self.scores), self.epsilon)
         return selection_rate(self.scores, self.epsilon)
 
     @cached_property

@@ -8,13 +8,15 @@ Proof: docs/proofs/permute-and-flip.md.
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import keep, positive
 from tacit.guarantees import Guarantee, Release, pure
+from tacit.mechanisms.boxes import Boxed
+from tacit.mechanisms.calibration import permute_and_flip_rate, require_boxes
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.exponential import selection_rate
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
@@ -25,14 +27,20 @@ from tacit.mechanisms.scores import FEW, Scores, ScoreSource, many_decisions, on
 
 @dataclass(frozen=True)
 class PermuteAndFlip:
-    """Selects one candidate: noisy max with exponential noise."""
+    """Selects one candidate: noisy max with exponential noise.
+
+    ``calibrated``: over public boxes, at the largest rate whose true loss is epsilon.
+    """
 
     name: ClassVar[str] = "permute-and-flip"
     scores: ScoreSource
     epsilon: float
+    calibrated: bool = False
 
     def __post_init__(self) -> None:
         keep(self, epsilon=positive("epsilon", self.epsilon))
+        if self.calibrated:
+            require_boxes(self.scores)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -41,6 +49,8 @@ class PermuteAndFlip:
     @cached_property
     def rate(self) -> Fraction:
         """The exponent of one grid step."""
+        if self.calibrated:
+            return permute_and_flip_rate(cast(Boxed, self.scores), self.epsilon)
         return selection_rate(self.scores, self.epsilon)
 
     @cached_property

@@ -53,7 +53,8 @@ class RandomisedResponse:
 
         Never below 2^32: the truth would then be the rarer report, and for a tiny epsilon that ratio is too large as well.
         """
-        return max(exp_bounds(Fraction(self.epsilon), _BASE_BITS)[0], 1 << _BASE_BITS)
+        # 96 bits more: the bound is then the whole number itself, which a device in another language finds as well
+        return max(exp_bounds(Fraction(self.epsilon), _BASE_BITS + 96)[0] >> 96, 1 << _BASE_BITS)
 
     @cached_property
     def truth(self) -> Fraction:

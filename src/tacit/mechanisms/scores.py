@@ -1,7 +1,7 @@
 """Where scores come from, and therefore how far one neighbouring step can move them.
 
 A mechanism never takes a sensitivity as an argument: it follows from the clipping done here. Scores become whole numbers of
-grid steps, so that all later arithmetic is exact.
+grid steps, so that all later arithmetic is exact. Scores that are scaled, or clipped around public ones: boxes.py.
 """
 
 import math
@@ -19,7 +19,7 @@ from tacit.guarantees import ONE_PROFILE, ONE_USER, ONE_USER_REPLACED, Neighbour
 from tacit.mechanisms.arrays import real_array, real_table
 from tacit.mechanisms.grid import whole_sums
 
-_MOST_STEPS = 1 << 24  # 2^24 steps of 2^24 users still fit an int64
+MOST_STEPS = 1 << 24  # 2^24 steps of 2^24 users still fit an int64
 _BLOCK = 1 << 14  # scores at a time
 _EMPTY = "the candidate set is empty; at least one candidate is needed."
 
@@ -61,7 +61,7 @@ class ProfileScores:
             self,
             low=finite("low", self.low),
             high=finite("high", self.high),
-            steps=whole("steps", self.steps, least=1, most=_MOST_STEPS),
+            steps=whole("steps", self.steps, least=1, most=MOST_STEPS),
         )
         if not self.low < self.high or not math.isfinite(self.high - self.low):
             raise InvalidParameter(f"scores need low < high and a finite range, not [{self.low!r}, {self.high!r}].")
@@ -79,7 +79,7 @@ class ProfileScores:
         return False
 
     def integers(self, raw: Scores) -> NDArray[np.int64]:
-        scores = _candidates(raw)
+        scores = candidate_scores(raw)
         if not np.isfinite(scores).all():
             raise InvalidInput("every score must be a finite number; replace missing scores before selecting.")
         scaled = np.minimum(np.maximum(scores, self.low), self.high)
@@ -105,7 +105,7 @@ class VoteTotals:
         keep(
             self,
             most=positive("most", self.most),
-            steps=whole("steps", self.steps, least=1, most=_MOST_STEPS),
+            steps=whole("steps", self.steps, least=1, most=MOST_STEPS),
             relation=member("relation", Relation, self.relation),
         )
 
@@ -143,8 +143,8 @@ def one_decision(source: ScoreSource, raw: Scores) -> NDArray[np.int64]:
 
 def many_decisions(source: ScoreSource, raw: ArrayLike) -> Iterator[NDArray[np.int64]]:
     """The whole-number scores of many decisions, one row each, in blocks that fit a processor's second-level cache."""
-    scores = _candidates(raw)
-    if scores.ndim != 2 or not isinstance(source, ProfileScores):
+    scores = candidate_scores(raw)
+    if scores.ndim != 2 or source.protects != ONE_PROFILE:
         raise InvalidInput(
             "many decisions take decisions x candidates; one decision, or a table of votes, goes to release."
         )
@@ -153,7 +153,8 @@ def many_decisions(source: ScoreSource, raw: ArrayLike) -> Iterator[NDArray[np.i
         yield source.integers(scores[start : start + rows])
 
 
-def _candidates(raw: ArrayLike) -> NDArray[np.float64]:
+def candidate_scores(raw: ArrayLike) -> NDArray[np.float64]:
+    """Scores as floats whose last axis runs over the candidates; what is refused is refused for its shape or kind."""
     values = real_array(raw, "scores")
     if values.ndim not in (1, 2):
         raise InvalidInput("scores must have one axis (candidates) or two (decisions or users, then candidates).")

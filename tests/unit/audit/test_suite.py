@@ -15,16 +15,19 @@ from tacit.audit.twins.mislabelled import Mislabelled
 from tacit.errors import InvalidParameter, UnknownName
 from tacit.guarantees import Guarantee, Loss, Relation
 from tacit.mechanisms import (
+    Envelope,
     ExponentialMechanism,
     GaussianSum,
     GumbelTopK,
     LaplaceNoisyMax,
     LaplaceSum,
+    Peeling,
     PermuteAndFlip,
     ProfileScores,
     RandomisedResponse,
     SampledGaussian,
     SparseVector,
+    TopResponse,
     VectorLaplace,
     VoteTotals,
 )
@@ -92,8 +95,12 @@ def test_these_claims_are_attained(exact_report: AuditReport) -> None:
     tight = {(finding.name, finding.measure) for finding in exact_report.mechanisms if finding.tight}
     assert tight == {
         (RandomisedResponse.name, Measure.EPSILON),
+        (TopResponse.name, Measure.EPSILON),
         (ExponentialMechanism.name, Measure.RANGE),
+        (ExponentialMechanism.name, Measure.EPSILON),  # calibrated
         (PermuteAndFlip.name, Measure.EPSILON),
+        (Envelope.name, Measure.EPSILON),
+        (Peeling.name, Measure.EPSILON),
         (VectorLaplace.name, Measure.PER_DISTANCE),
         (LaplaceSum.name, Measure.EPSILON),
         (GaussianSum.name, Measure.RHO),
@@ -114,6 +121,19 @@ def test_every_broken_twin_is_caught(exact_report: AuditReport) -> None:
         ("full-rate-permute-and-flip", 4.675, 4.685),
         ("full-rate-noisy-max", 4.545, 4.565),
         ("one-shot-top-k", 4.67, 4.68),
+        ("one-shot-slots", 4.67, 4.68),
+        ("full-rate-scaled-exponential", 4.375, 4.385),
+        ("full-rate-scaled-permute-and-flip", 4.675, 4.685),
+        ("full-rate-scaled-noisy-max", 4.545, 4.565),
+        ("full-rate-clipped-permute-and-flip", 4.93, 4.94),
+        ("half-width-as-sensitivity", 4.93, 4.94),
+        ("private-filter", math.inf, math.inf),
+        ("private-abstention", math.inf, math.inf),
+        ("fresh-choice-on-resend", 1.999, 2.0),
+        ("normalised-for-one-best", 2.95, 2.97),
+        ("raised-too-far", math.log(11.0) - 1e-6, math.log(11.0) + 1e-6),
+        ("calibrated-for-the-highest-box", 5.3, 5.4),
+        ("calibrated-for-equal-boxes", 3.6, 3.7),
         ("permute-and-flip-priced-as-exponential", 3.5 * 0.005, 4.0 * 0.005),
         ("redrawn-until-inside", 1.75 / 0.25, 2.0 / 0.25),
         ("clipped-after-the-sum", 1.99, 2.01),
@@ -261,6 +281,39 @@ def test_a_system_stands_for_the_mechanisms_it_rests_on() -> None:
     assert (
         suite.selected(["gaussian-sum", "multi-selection"])[0] == "vector-laplace"
     )  # in the order of the table, each once
+
+
+def test_private_selection_rests_on_every_mechanism_that_its_policies_name() -> None:
+    names = suite.selected(["private-selection"])
+    assert names == (
+        "randomised-response",
+        "top-response",
+        "exponential",
+        "permute-and-flip",
+        "noisy-max",
+        "envelope",
+        "peeling",
+    )
+    twins = [twin for twin in suite.all_twins() if twin.of in names]
+    assert len({twin.name for twin in twins}) == len(twins)
+
+
+def test_boxed_scores_are_enumerated_plain_and_calibrated(exact_report: AuditReport) -> None:
+    cases = {(finding.name, finding.case) for finding in exact_report.mechanisms}
+    for name in (ExponentialMechanism.name, PermuteAndFlip.name):
+        for word in ("scaled", "clipped"):
+            assert (name, f"{word}, 3 candidates") in cases
+            assert (name, f"{word}, 3 candidates, calibrated") in cases
+    assert (LaplaceNoisyMax.name, "clipped, 3 candidates") in cases
+
+
+def test_calibrated_claims_are_attained_and_plain_ones_have_the_slack_of_their_corners(
+    exact_report: AuditReport,
+) -> None:
+    for finding in exact_report.mechanisms:
+        if finding.case.startswith(("scaled", "clipped")) and finding.measure is Measure.EPSILON:
+            assert finding.tight is ("calibrated" in finding.case)
+            assert finding.explained
 
 
 def test_a_signal_and_its_retry_are_the_same_bytes_or_impossible() -> None:

@@ -10,6 +10,13 @@ from tacit.audit import closed_forms, domains, exact
 from tacit.audit.twins import REASON, training
 from tacit.audit.twins.features import FloatNoise, RedrawnUntilInside, SeededNoise, last_bit
 from tacit.audit.twins.mislabelled import Mislabelled, with_less_noise
+from tacit.audit.twins.private_selection import (
+    FreshOnResend,
+    HalfWidth,
+    NormalisedForOne,
+    PrivateAbstention,
+    PrivateFilter,
+)
 from tacit.audit.twins.responses import BitVectorResponse
 from tacit.audit.twins.sums import ClippedAfterSum, ClippedPerCoordinate, LocalSensitivity, PricedAsAdded
 from tacit.audit.twins.training import (
@@ -20,12 +27,14 @@ from tacit.audit.twins.training import (
     TwoSteps,
 )
 from tacit.mechanisms import (
+    ClippedScores,
     ExponentialMechanism,
     GaussianSum,
     LaplaceSum,
     PermuteAndFlip,
     ProfileScores,
     SampledGaussian,
+    TopResponse,
     VectorLaplace,
 )
 
@@ -62,6 +71,25 @@ def test_a_mislabelled_selection_promises_nothing_either() -> None:
     real = ExponentialMechanism(PROFILES, 1.0)
     release = Mislabelled("twin", real, real.guarantee).release_many([[0.0, 1.0]])
     assert release.guarantee.promises_nothing
+
+
+def test_twins_of_selection_on_a_device_claim_what_the_real_one_claims_and_are_laws() -> None:
+    real = TopResponse(4, 2, 1.0)
+    for kind in (NormalisedForOne, PrivateFilter, PrivateAbstention, FreshOnResend):
+        twin = kind(real)
+        assert twin.guarantee == real.guarantee
+        assert twin.name != real.name
+        for raw in domains.score_box(4, steps=2):
+            assert twin.pmf(raw).sum() == pytest.approx(1.0, abs=1e-12)
+    liked = [0.9, 0.2, 0.4, 0.6]  # where nothing is left out or withheld they do what the real one does
+    assert (PrivateFilter(real).pmf(liked) == real.pmf(liked)).all()
+    assert (PrivateAbstention(real).pmf(liked)[:4] == real.pmf(liked)).all()
+
+
+def test_half_a_width_is_double_the_rate() -> None:
+    wide, half = ClippedScores((0.0, 0.5), 1.0, steps=8), HalfWidth((0.0, 0.5), 1.0, steps=8)
+    assert PermuteAndFlip(half, 1.0).rate == 2 * PermuteAndFlip(wide, 1.0).rate
+    assert PermuteAndFlip(half, 1.0).guarantee == PermuteAndFlip(wide, 1.0).guarantee
 
 
 def test_less_noise_is_less_noise_under_the_old_claim() -> None:

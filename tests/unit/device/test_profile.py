@@ -131,10 +131,21 @@ def test_nothing_private_is_in_the_file(tmp_path: Path) -> None:
         assert private not in content
 
 
-def test_only_releases_and_memos_become_signals_on_a_device() -> None:
-    """Nobody on the device puts numbers into a signal by hand."""
+# What is written beside charges, memos and displays: the policy that was applied to a choice, which is public.
+WRITTEN = {("choice.py", "to_json"): 1, ("choice.py", "dumps"): 1}
+
+
+def test_only_releases_and_memos_become_messages_on_a_device() -> None:
+    """Nobody on the device puts numbers into a signal, items into an impression or a click into an engagement by hand."""
     for path in (SOURCE / "device").rglob("*.py"):
         assert calls_of("Signal", path) == 0, path
         for maker in ("to_json", "dump", "dumps", "save", "open"):
-            assert calls_of(maker, path) == 0, path
+            assert calls_of(maker, path) == WRITTEN.get((path.name, maker), 0), path
+        assert calls_of("Impression", path) == (path.name == "choice.py"), path  # of what is on the disk
+        assert calls_of("ShuffledReport", path) == (path.name == "choice.py"), path
+        assert calls_of("Engagement", path) == (3 if path.name == "clicks.py" else 0), (
+            path
+        )  # of bits that are on the disk
     assert calls_of("Signal.from_release", SOURCE / "device" / "device.py") == 1
+    assert calls_of("Impression.from_release", SOURCE / "device" / "choosing.py") == 1
+    assert calls_of("Engagement.from_release", SOURCE / "device" / "clicks.py") == 1

@@ -5,7 +5,7 @@ samplers are the published algorithms on fractions.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise, permutations, product
 from typing import Any
@@ -63,6 +63,44 @@ def top_k(scores: Sequence[int], k: int, rate: Fraction) -> NDArray[np.float64]:
             left.remove(item)
         law.append(probability)
     return floats(law)
+
+
+def top_response(scores: Sequence[float], d: int, epsilon: float) -> NDArray[np.float64]:
+    """A candidate is among the d best if fewer than d stand before it, by score and then by place."""
+    best = power_of_e(Fraction(epsilon))
+    weight = [
+        best if sum(t > s or (t == s and j < i) for j, t in enumerate(scores)) < d else _MP.mpf(1)
+        for i, s in enumerate(scores)
+    ]
+    return floats([w / _MP.fsum(weight) for w in weight])
+
+
+def envelope(scores: Sequence[float], floors: Sequence[Fraction], epsilon: float) -> NDArray[np.float64]:
+    """Raise in falling order; the last one gets what is left."""
+    law = [_MP.mpf(floor.numerator) / floor.denominator for floor in floors]
+    for item in sorted(range(len(scores)), key=lambda i: (-scores[i], i)):
+        law[item] = min(law[item] * power_of_e(Fraction(epsilon)), law[item] + 1 - _MP.fsum(law))
+    return floats(law)
+
+
+def scaled(scores: Sequence[float], steps: int) -> list[int]:
+    """(s - min) / (max - min) in steps, rounded down; all at the top where all are equal."""
+    low, high = min(map(Fraction, scores)), max(map(Fraction, scores))
+    return [steps if low == high else math.floor((Fraction(s) - low) / (high - low) * steps) for s in scores]
+
+
+def peeled(
+    law: Callable[[Sequence[float]], NDArray[np.float64]], scores: Sequence[float], slots: int
+) -> NDArray[np.float64]:
+    """In the order of ``permutations``: each pick has the law of a single selection among those who are left."""
+    found = []
+    for picks in permutations(range(len(scores)), slots):
+        probability, left = 1.0, list(range(len(scores)))
+        for item in picks:
+            probability *= float(law([scores[j] for j in left])[left.index(item)])
+            left.remove(item)
+        found.append(probability)
+    return np.array(found)
 
 
 def discrete_laplace(scale: Fraction, reach: int) -> dict[int, float]:

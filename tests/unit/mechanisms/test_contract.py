@@ -7,7 +7,7 @@ import pytest
 
 from tacit.errors import TacitError
 from tests.contracts.mechanism import MechanismContract
-from tests.unit.mechanisms import cases
+from tests.unit.mechanisms import cases, device_cases
 
 
 class TestRandomisedResponse(cases.RandomisedResponseCase, MechanismContract):
@@ -43,6 +43,34 @@ class TestNoisyMaxOnVotes(cases.NoisyMaxVotesCase, MechanismContract):
 
 
 class TestTopK(cases.TopKCase, MechanismContract):
+    pass
+
+
+class TestTopResponse(device_cases.TopResponseCase, MechanismContract):
+    pass
+
+
+class TestEnvelope(device_cases.EnvelopeCase, MechanismContract):
+    pass
+
+
+class TestPeeling(device_cases.PeelingCase, MechanismContract):
+    pass
+
+
+class TestPeelingScaled(device_cases.PeelingScaledCase, MechanismContract):
+    pass
+
+
+class TestScaledExponential(device_cases.ScaledExponentialCase, MechanismContract):
+    pass
+
+
+class TestClippedPermuteAndFlip(device_cases.ClippedPermuteAndFlipCase, MechanismContract):
+    pass
+
+
+class TestScaledNoisyMax(device_cases.ScaledNoisyMaxCase, MechanismContract):
     pass
 
 

@@ -13,9 +13,13 @@ PAGES = sorted(
     PROOFS / f"{name}.md"
     for name in (
         "randomised-response",
+        "top-response",
         "exponential",
         "permute-and-flip",
         "noisy-max",
+        "envelope",
+        "peeling",
+        "private-selection",
         "top-k",
         "sparse-vector",
         "vector-laplace",

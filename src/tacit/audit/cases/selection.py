@@ -241,8 +241,8 @@ def _sampler(name: str) -> Check:
     mechanism, raw = _MADE[name](scores, 6.0 if name == GumbelTopK.name else 3.0), np.array([0.0, 0.1, 0.9, 1.0])
 
     def run(noise: Noise, draws: Draws) -> Finding:
-        drawn = _labels(mechanism.release_many(np.tile(raw, (draws.batched, 1)), noise).value, raw.size)
-        outcomes = _labels(np.array(list(permutations(range(raw.size), _picks(mechanism)))), raw.size)
+        drawn = labels(mechanism.release_many(np.tile(raw, (draws.batched, 1)), noise).value, raw.size)
+        outcomes = labels(np.array(list(permutations(range(raw.size), _picks(mechanism)))), raw.size)
         counts = distribution.counts_of(np.searchsorted(outcomes, drawn), outcomes.size)
         return check.sampled(
             mechanism,
@@ -260,7 +260,7 @@ def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
     inputs = domains.score_box(_DRAWN, steps=1)  # the corners, where the worst pair is
     worst = exact.worst_case(np.stack([mechanism.pmf(raw) for raw in inputs]))
     first, second = (
-        _labels(mechanism.release_many(np.tile(inputs[place], (draws.batched, 1)), noise).value, _DRAWN)
+        labels(mechanism.release_many(np.tile(inputs[place], (draws.batched, 1)), noise).value, _DRAWN)
         for place in (worst.first, worst.second)
     )
     bound = empirical.lower_bound_by_label(first, second)
@@ -271,7 +271,7 @@ def _picks(mechanism: object) -> int:
     return mechanism.k if isinstance(mechanism, GumbelTopK) else 1
 
 
-def _labels(drawn: NDArray[np.int64], candidates: int) -> NDArray[np.int64]:
+def labels(drawn: NDArray[np.int64], candidates: int) -> NDArray[np.int64]:
     """One whole number for every output; ordered selections are read as digits."""
     columns: Sequence[NDArray[np.int64]] = [drawn] if drawn.ndim == 1 else list(drawn.T)
     label = np.zeros(drawn.shape[0], dtype=np.int64)

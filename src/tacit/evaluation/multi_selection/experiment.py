@@ -8,12 +8,13 @@ import numpy as np
 
 from tacit.data import Ratings
 from tacit.device.multi_selection import mechanism_of
+from tacit.evaluation.effort import Effort
 from tacit.evaluation.multi_selection import baseline, ours, paper, published
 from tacit.evaluation.multi_selection.fitting import Trained, error_rows, trained
 from tacit.evaluation.multi_selection.losses import Losses
 from tacit.evaluation.multi_selection.neighbourhood import best_rows, neighbour_rows
 from tacit.evaluation.multi_selection.parallel import losses
-from tacit.evaluation.multi_selection.plan import Effort, Plan, Task, plan
+from tacit.evaluation.multi_selection.plan import Plan, Task, plan
 from tacit.evaluation.multi_selection.population import MOST, Population, population
 from tacit.evaluation.multi_selection.rows import comparison_rows, level_rows, loss_rows
 from tacit.evaluation.multi_selection.trials import bench

@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 
 from tacit.checks import whole
+from tacit.evaluation.effort import Effort
 from tacit.server.algorithms import POSTERIOR, Algorithm, LocalModel, Posterior
 
 ETAS = (0.01, 0.03, 0.05, 0.1, 0.15, 0.2)
@@ -14,12 +14,6 @@ DRAWS = 25
 IG_SIG_EXACT = "ig-sig-exact"
 DRAWS_TRIED = (1, 5, 25, 50, 100)
 Q1_ETA = 0.1
-
-
-class Effort(StrEnum):
-    QUICK = "quick"
-    DEFAULT = "default"
-    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from tacit.ledger.stores.schema import MIGRATIONS, VERSION, Kind, Table
 
 TYPES: Mapping[Kind, str] = {"int": "INTEGER", "text": "TEXT", "bytes": "BLOB"}
 _PATIENCE = 60.0  # seconds to wait for another process's transaction
-_SIGNATURE = b"SQLite format 3\0"
 _DAMAGE = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
@@ -84,18 +83,12 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, Origin]:
         raise LedgerMissing(f"{path} is a folder; a ledger is a file.")
     if not path.is_file():
         raise LedgerMissing(f"there is no ledger at {path}. Create one with `tacit ledger init {path}`.")
-    with path.open("rb") as file:
-        if file.read(len(_SIGNATURE)) != _SIGNATURE:
-            raise LedgerMissing(
-                f"{path} holds no ledger: it is no SQLite file, or was never finished. Name another file."
-            )
+    # The file is never opened but by SQLite: closing another handle of it would drop the locks that this process holds on it.
     with named(path):
         identity(path)
         connection = connect(path, mode="rw")
         try:
-            version = stated_version(connection)
-            if version is None:
-                raise LedgerMissing(f"{path} holds no ledger. Create one in a file that does not exist yet.")
+            version = _stated(connection, path)
             check_version(version)
             if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
                 raise LedgerUnavailable(f"the ledger in {path} cannot have a write-ahead log here. Use a local disk.")
@@ -174,6 +167,21 @@ def raise_named(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> NoRe
     raise LedgerUnavailable(
         f"the ledger in {path} cannot be used now ({reason}); nothing may be released. Mend the cause, then try again."
     ) from problem
+
+
+def _stated(connection: sqlite3.Connection, path: Path) -> int:
+    try:
+        version = stated_version(connection)
+    except sqlite3.DatabaseError as problem:
+        if (getattr(problem, "sqlite_errorcode", None) or 0) & 0xFF != sqlite3.SQLITE_NOTADB:
+            raise
+        problem.args = ()
+        raise LedgerMissing(
+            f"{path} holds no ledger: it is no SQLite file, or was never finished. Name another file."
+        ) from None
+    if version is None:
+        raise LedgerMissing(f"{path} holds no ledger. Create one in a file that does not exist yet.")
+    return version
 
 
 def _check_tables(connection: sqlite3.Connection, path: Path) -> None:

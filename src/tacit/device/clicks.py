@@ -1,0 +1,57 @@
+"""Clicks, which leave as a bit that chance may have flipped, and for every display alike: clicked or not, at a public time."""
+
+from dataclasses import dataclass
+
+from tacit.device.accounts import Accounts
+from tacit.device.choice import Choice
+from tacit.device.choosing import charged
+from tacit.device.limits import Limits
+from tacit.ledger import DisplayLedger, DisplayState
+from tacit.ledger.clock import SECOND, Clock
+from tacit.mechanisms import Noise, RandomisedResponse
+from tacit.messages.private_selection import Engagement
+
+_BITS = {b"0": 0, b"1": 1}
+
+
+@dataclass(frozen=True)
+class Clicks:
+    displays: DisplayLedger
+    accounts: Accounts
+    limits: Limits
+    noise: Noise
+    clock: Clock
+
+    def due(self, server: str) -> list[str]:
+        """The tokens whose window is over: those of all displays under consent, whatever she did."""
+        now, window = self.clock(), self.limits.click_window
+        shown = [Choice.of(display) for display in self.displays.shown(server)] if self._allowed() else []
+        return [one.token for one in shown if _wanted(one) and now >= (one.expires + window) * SECOND]
+
+    def report(self, server: str, token: str, clicked: bool) -> Engagement | None:
+        """The bit of a display: charged and drawn the first time, after that the same bit, whatever is said then.
+
+        None without a display under consent that was shown, or where nothing is left: which follows from how much was offered.
+        """
+        display = self.displays.find(server, token)
+        if display is None or display.state is DisplayState.CHOSEN or not _wanted(Choice.of(display)):
+            return None
+        if self.limits.click_epsilon is None or not self._allowed():
+            return None
+        mechanism, what = RandomisedResponse(2, self.limits.click_epsilon), ("click", token)
+        receipt = self.accounts.pay(server, what, charged(mechanism.guarantee, self.noise))
+        if receipt is None:
+            kept = self.accounts.kept(server, what)  # from when there was room
+            return None if kept is None else Engagement(token, _BITS[kept])
+        if receipt.stored is not None:
+            return Engagement(token, _BITS[receipt.stored])
+        drawn = Engagement.from_release(mechanism.release(int(clicked), self.noise), token)
+        return Engagement(token, _BITS[self.accounts.keep(server, what, str(drawn.bit).encode())])
+
+    def _allowed(self) -> bool:
+        return self.limits.click_epsilon is not None and self.displays.consent_state().granted
+
+
+def _wanted(choice: Choice) -> bool:
+    """Chosen under consent; and a token whose report is shuffled must not come with a click."""
+    return choice.consented and choice.batch is None

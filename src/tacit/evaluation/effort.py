@@ -1,0 +1,9 @@
+"""How much an evaluation tries."""
+
+from enum import StrEnum
+
+
+class Effort(StrEnum):
+    QUICK = "quick"
+    DEFAULT = "default"
+    FULL = "full"
