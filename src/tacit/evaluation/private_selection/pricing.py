@@ -27,7 +27,7 @@ DEVICE, SERVER, MEAN = "device", "server", "global mean"
 IMPRESSION, CLICK = "impression", "click"
 _SCALES = (0.002, 0.005, 0.01)
 _DRAWS = 100  # of noise for each auction
-LEAST = 0.001  # floor of a noised click probability
+LEAST = 0.001  # floor of a noised click probability: of six tried, the one whose bias is nearest to the reference's
 _FIRST = 3  # how far a figure may be from the reference's, in points: it gives whole points, of one seed
 
 

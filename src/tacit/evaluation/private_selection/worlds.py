@@ -1,7 +1,9 @@
 """Simulated worlds of auctions: display (few candidates, private data tells much) and search (many, it tells little).
 
-The parameters are choices, made to meet the facts the paper states of its data sets: candidates per auction, and by how much the
-private click probability differs from the public one. Neither data set is here: figures are of worlds of the same description.
+The parameters are choices that meet the facts known of the paper's data sets: candidates per auction, and by how much the private
+click probability differs from the public one. These leave the mean click rate and the spread of items open: of the values that meet
+them, those were taken whose lifts are near the reference figures. So agreement with those figures tests laws and measures, of which
+there are many more than parameters; it does not confirm the worlds. Neither data set is here.
 """
 
 from dataclasses import dataclass, replace
