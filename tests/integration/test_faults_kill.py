@@ -66,10 +66,11 @@ def charged_before(target: str, made: list[tuple[str, str]]) -> dict[str, bytes 
 def test_kills_lose_budget_but_never_overspend_nor_lose_what_was_acknowledged(target: str, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     writers.prepare(target)
-    head = None
+    head, awaited = None, 0
     for round_ in range(4):  # the head that was noted between two rounds of kills stays in the ledger
-        (killed,) = run("nursery", target=target, notes=str(notes), kills=KILLS // 4, at_once=3, seed=round_)
+        ((killed, begun),) = run("nursery", target=target, notes=str(notes), kills=KILLS // 4, at_once=3, seed=round_)  # type: ignore[misc]
         assert killed == KILLS // 4
+        awaited += begun
         require_what_was_noted(target, notes)
         findings = check(target, head=head)
         assert findings.sound, findings.to_json()
@@ -83,7 +84,8 @@ def test_kills_lose_budget_but_never_overspend_nor_lose_what_was_acknowledged(ta
         with ImpressionLedger.open(target, head=head) as impressions:
             assert impressions.balanced()
     lines = noted(notes)
-    assert len(lines["started"]) > KILLS, "the writers were killed before they did anything"
+    # However slow the machine is: most writers were killed in the middle of a job, or between two of theirs.
+    assert len(lines["started"]) >= awaited > KILLS // 2, "the writers were killed before they did anything"
     assert min(len(lines[kind]) for kind in ("charged", "sent", "reported", "drawn")) > 20
 
 

@@ -104,6 +104,10 @@ class TestLaplaceSumReplaced(cases.LaplaceSumReplacedCase, SamplerContract):
     pass
 
 
+class TestBoundedCounts(cases.BoundedCountsCase, SamplerContract):
+    pass
+
+
 class TestGaussianSum(cases.GaussianSumCase, SamplerContract):
     def test_audit_stays_under_the_claim_and_refuses_the_broken_twin(self, noise: Any) -> None:
         """At delta 1e-6 no audit of so few draws has teeth against epsilon; the twin is refused by its law instead."""

@@ -10,6 +10,7 @@ from tacit.audit.cases import (
     FromOutside,
     Twin,
     boxes,
+    counts,
     features,
     private_selection,
     responses,
@@ -34,6 +35,7 @@ NAMES = (
     "sparse-vector",
     "vector-laplace",
     "laplace-sum",
+    "bounded-counts",
     "gaussian-sum",
     "sampled-gaussian",
 )
@@ -47,9 +49,11 @@ SYSTEMS = {  # what a system's promises rest on
         "noisy-max",
         "envelope",
         "peeling",
+        "laplace-sum",  # of terms of counterfactual estimates
+        "bounded-counts",  # of clicks, with an aggregator
     ),
 }
-_ROOMS = (responses, selection, boxes, private_selection, sparse, features, sums, training)
+_ROOMS = (responses, selection, boxes, private_selection, sparse, features, sums, counts, training)
 
 Progress = Callable[[int, int, str], None]  # done, in all, what comes next
 

@@ -95,17 +95,17 @@ def show(ratings: "Ratings", store: "Store", console: "Console") -> Shown:
 
 def _talk(console: "Console", first: Any, store: "Store", statement: list[str], counted: int, micros: int) -> None:
     offer, impression = _read(first.offer), _read(first.impression)
-    titles = [store.items.title(store.items.code(_id(store, one["item"]))) for one in offer["candidates"]]
-    policy = offer["policy"]
+    titles = [_title(store, one["item"]) for one in offer["candidates"]]
+    policy, film = offer["policy"], _title(store, impression["items"][0])
     for what, text in (
         ("received", f"an offer: {', '.join(titles)}; choose by {policy['id']} at epsilon {policy['epsilon']:g}"),
         ("stays on the device", "the profile, and what each of them is worth to her"),
-        ("sent", f"{len(first.impression)} bytes: the token and item {impression['items'][0]}, exactly"),
+        ("sent", f"{len(first.impression)} bytes: a token and {film}, exactly; and so for {OFFERS - 1} more offers"),
         (
             "the server",
-            f"has counted {counted} impressions and billed {micros:,} micro-units for them, each once",
+            f"has counted {counted} impressions and billed {micros:,} micro-units for them (bids are made up)",
         ),
-        ("the ledger", f"{statement[0]};{statement[1]}"),
+        ("the ledger", f"{statement[0]};{statement[1]}; what does not fit is shown by the public ranking, at no cost"),
     ):
         console.print(f"   [bold]{what:<20}[/bold] {text}", soft_wrap=True)
 
@@ -143,6 +143,10 @@ def _utilities(store: "Store", features: "NDArray[np.float64]", items: tuple[str
     """In stars, users x items."""
     codes = np.array([store.items.code(_id(store, item)) for item in items])
     return np.asarray(store.scorer.score(features, codes), dtype=np.float64)
+
+
+def _title(store: "Store", item: str) -> str:
+    return store.items.title(store.items.code(_id(store, item)))
 
 
 def _id(store: "Store", item: str) -> int | str:

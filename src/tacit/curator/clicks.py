@@ -7,22 +7,22 @@ adds noise and forgets them; that it can be trusted with them is an assumption, 
 Nobody is charged per click: that would need the exact count of each listing, which is what the noise is there to hide.
 """
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import positive, whole
 from tacit.errors import InvalidParameter
-from tacit.guarantees import ONE_USER, Guarantee, Release, pure
-from tacit.mechanisms import SYSTEM_NOISE, Noise
+from tacit.guarantees import Guarantee, Release
+from tacit.mechanisms import SYSTEM_NOISE, BoundedCounts, Noise
+from tacit.mechanisms.bounded_counts import NOWHERE
 from tacit.mechanisms.drawn import released
-from tacit.mechanisms.samplers import discrete_laplace
 
 TRUSTED = "an aggregator that sees the clicks and forgets them, where secure aggregation would stand"
+_NUMBERS = (int, Real, np.bool_)
 
 
 class ClickCounts(NamedTuple):
@@ -41,45 +41,65 @@ class ClickSum:
 
     ``items`` are public, and all of them are counted, clicked or not: which items have a count would tell who clicked. A user's
     reports beyond the first c of a release do not count (the device keeps to that where no aggregator sees them).
-    Proof: docs/proofs/laplace-sum.md, with steps of one click.
+    Proof: docs/proofs/bounded-counts.md.
     """
 
     def __init__(self, items: Sequence[str], epsilon: float = 1.0, reports_each: int = 1) -> None:
         self.items = tuple(items)
         if not self.items or len(set(self.items)) < len(self.items):
             raise InvalidParameter("clicks are counted for a public list of items, each of them once.")
-        self.epsilon = positive("epsilon", epsilon)
-        self.reports_each = whole("reports_each", reports_each, least=1, most=10**6)
-        self.scale = Fraction(self.reports_each) / Fraction(self.epsilon)
-        discrete_laplace.require_drawable(self.scale)
+        self.mechanism = BoundedCounts(len(self.items), epsilon, reports_each)
+
+    @property
+    def epsilon(self) -> float:
+        return self.mechanism.epsilon
+
+    @property
+    def reports_each(self) -> int:
+        return self.mechanism.reports_each
+
+    @property
+    def scale(self) -> Fraction:
+        return self.mechanism.scale_in_steps
 
     @property
     def guarantee(self) -> Guarantee:
-        return pure(self.epsilon, ONE_USER, proof="laplace-sum").assuming(TRUSTED)
+        return self.mechanism.guarantee.assuming(TRUSTED)
 
     @property
     def sd(self) -> float:
-        """Of the noise: sqrt(2 r) / (1 - r) with r = e^(-1/scale)."""
-        rate = float(1 / self.scale)
-        return math.sqrt(2.0 * math.exp(-rate)) / -math.expm1(-rate)
+        """Of the noise on one count."""
+        return self.mechanism.sd
 
     def sums(self, reports: Iterable[tuple[str, str, int]]) -> NDArray[np.int64]:
         """The exact sums of (user, item, bit), of each user the first c. Private: they do not leave the aggregator."""
-        places = {item: place for place, item in enumerate(self.items)}
-        totals, seen = np.zeros(len(self.items), dtype=np.int64), dict[str, int]()
-        for user, item, bit in reports:
-            before = seen.get(user, 0)
-            seen[user] = before + 1
-            # What is not listed, or no bit, counts as no click: to refuse it would be an answer about it.
-            if before < self.reports_each and bit == 1 and item in places:
-                totals[places[item]] += 1
-        return totals
+        return self.mechanism.totals(self._placed(reports))
 
     def pmf(self, released: int, total: int) -> float:
         """The probability that a sum of ``total`` clicks is released as ``released``."""
-        return float(discrete_laplace.pmf(np.asarray(released - total), self.scale))
+        return float(self.mechanism.pmf(released, total))
 
     def release(self, reports: Iterable[tuple[str, str, int]], noise: Noise = SYSTEM_NOISE) -> Release[ClickCounts]:
         """The noisy counts. Negative ones are kept: cutting them off would raise every sum of small counts."""
-        noisy = self.sums(reports) + discrete_laplace.sample(self.scale, len(self.items), noise)
+        noisy = self.mechanism.release(self._placed(reports), noise).value.steps
         return released(ClickCounts(self.items, noisy, self.sd), self.guarantee, noise)
+
+    def _placed(self, reports: Iterable[tuple[str, str, int]]) -> Iterator[tuple[str, int]]:
+        """What is not listed, or no bit, is a report of no click: to refuse it would be an answer about it."""
+        places = {item: place for place, item in enumerate(self.items)}
+        for report in reports:
+            user, item, bit = _told(report)
+            yield user, places.get(item, NOWHERE) if isinstance(item, str) and _is_click(bit) else NOWHERE
+
+
+def _told(report: Any) -> tuple[Any, Any, Any]:
+    """Whose report it is, of what, and whether it was clicked; what has another shape is nobody's."""
+    try:
+        user, item, bit = report
+    except (TypeError, ValueError):
+        return None, None, 0
+    return user, item, bit
+
+
+def _is_click(bit: object) -> bool:
+    return isinstance(bit, _NUMBERS) and bool(bit == 1)

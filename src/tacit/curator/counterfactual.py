@@ -1,15 +1,19 @@
 """Sums of inverse-propensity terms with central noise: estimates of other ways to choose, among those who were offered a choice.
 
 Each device forms its terms itself (tacit.models.propensity). They depend on private scores and on clicks, so that only their sum
-leaves, with Laplace noise for the largest change one user can make: the public bound on a term times her reports.
+leaves, with Laplace noise for the largest change one user can make: the public bound on a term times her reports. What her terms
+add up to is one row of a Laplace sum (docs/proofs/laplace-sum.md), which cuts it to that bound once more, in whole numbers.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.checks import positive, whole
+from tacit.checks import keep, positive, whole
 from tacit.curator.clicks import TRUSTED
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, Release
@@ -30,8 +34,11 @@ class TermSum:
     reports_each: int = 1
 
     def __post_init__(self) -> None:
-        positive("most_weight", self.most_weight)
-        whole("reports_each", self.reports_each, least=1)
+        keep(
+            self,
+            most_weight=positive("most_weight", self.most_weight),
+            reports_each=whole("reports_each", self.reports_each, least=1, most=10**6),
+        )
         _ = self.mechanism
 
     @property
@@ -51,11 +58,21 @@ class TermSum:
         """The noisy sum over users of their terms; of each user the first ``reports_each``, each cut to the bound."""
         if not isinstance(terms, Mapping):
             raise InvalidParameter("terms are given by user: her terms in the order in which they arose.")
-        rows = np.array([[self._row(own)] for own in terms.values()]).reshape(-1, 1)
-        mechanism = self.mechanism
-        noisy = mechanism.release(rows, noise).value.to_floats()
+        noisy = self.mechanism.release(self._rows(terms), noise).value.to_floats()
         return released(float(noisy[0]), self.guarantee, noise)
 
-    def _row(self, own: Sequence[float]) -> float:
-        kept = np.nan_to_num(np.asarray(own[: self.reports_each], dtype=np.float64), nan=0.0)
-        return float(np.clip(kept, 0.0, self.most_weight).sum())
+    def _rows(self, terms: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:
+        """One row for each user, which follows from her own terms alone."""
+        return np.array([[self._row(own)] for own in terms.values()], dtype=np.float64).reshape(-1, 1)
+
+    def _row(self, own: object) -> float:
+        # Terms that are no list, or no numbers, count as 0: to refuse them would be an answer about her.
+        listed = own.ravel().tolist() if isinstance(own, np.ndarray) else own
+        if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
+            return 0.0
+        return math.fsum(self._cut(one) for one in listed[: self.reports_each])
+
+    def _cut(self, one: object) -> float:
+        """A term within its bounds; below 0, or not a number, is 0. Compared before it is made a float, which might overflow."""
+        known = isinstance(one, Real) and one == one
+        return float(min(max(one, 0.0), self.most_weight)) if known else 0.0  # type: ignore[call-overload]

@@ -1,5 +1,6 @@
 """Mechanisms: the randomised steps whose output may cross a boundary. One file each, with its law and its guarantee."""
 
+from tacit.mechanisms.bounded_counts import BoundedCounts
 from tacit.mechanisms.boxes import ClippedScores, ScaledScores
 from tacit.mechanisms.envelope import Envelope
 from tacit.mechanisms.exponential import ExponentialMechanism
@@ -19,6 +20,7 @@ from tacit.mechanisms.top_response import TopResponse
 
 __all__ = [
     "SYSTEM_NOISE",
+    "BoundedCounts",
     "ClippedScores",
     "Envelope",
     "ExponentialMechanism",

@@ -31,6 +31,9 @@ from tacit.server.pricing import MOST_MICROS, PriceRule, require_billable
 
 EXPLORE = 0.02
 _HOUR = 3600
+_MOST_LASTS = (
+    15 * 24 * _HOUR
+)  # an offer may live twice as long, and devices take none that expires more than 31 days ahead
 
 
 class PrivateSelection:
@@ -77,7 +80,7 @@ class PrivateSelection:
         )
         self.price_rule = _rule(price_rule, listings)
         self.reserve_micros = whole("reserve_micros", reserve_micros, least=0, most=MOST_MICROS)
-        self.lasts = whole("lasts", lasts, least=1, most=366 * 24 * _HOUR)
+        self.lasts = whole("lasts", lasts, least=1, most=_MOST_LASTS)
         self.explore = _share(explore, self._maker.slots)
         self.contexts = None if contexts is None else frozenset(contexts)
         self.exploration = Exploration(click_epsilon, clock=clock)

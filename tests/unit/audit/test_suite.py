@@ -15,6 +15,7 @@ from tacit.audit.twins.mislabelled import Mislabelled
 from tacit.errors import InvalidParameter, UnknownName
 from tacit.guarantees import Guarantee, Loss, Relation
 from tacit.mechanisms import (
+    BoundedCounts,
     Envelope,
     ExponentialMechanism,
     GaussianSum,
@@ -103,6 +104,7 @@ def test_these_claims_are_attained(exact_report: AuditReport) -> None:
         (Peeling.name, Measure.EPSILON),
         (VectorLaplace.name, Measure.PER_DISTANCE),
         (LaplaceSum.name, Measure.EPSILON),
+        (BoundedCounts.name, Measure.EPSILON),
         (GaussianSum.name, Measure.RHO),
         (SampledGaussian.name, Measure.RENYI),
     }
@@ -139,6 +141,10 @@ def test_every_broken_twin_is_caught(exact_report: AuditReport) -> None:
         ("clipped-after-the-sum", 1.99, 2.01),
         ("clipped-per-coordinate", 0.0730, 0.0731),
         ("local-sensitivity-as-scale", math.inf, math.inf),
+        ("noise-for-one-report", 2.0 - 1e-9, 2.0 + 1e-9),
+        ("counted-beyond-the-cap", 2.0 - 1e-9, 2.0 + 1e-9),  # four reports with noise for two
+        ("capped-at-each-place", 2.0 - 1e-9, 2.0 + 1e-9),  # two at either place
+        ("only-clicked-listed", math.inf, math.inf),
         ("gradients-clipped-after-the-sum", 4 * 0.04871, 4 * 0.04872),
         ("gradients-clipped-per-coordinate", 3 * 0.04871, 3 * 0.04872),
     ],
@@ -293,6 +299,8 @@ def test_private_selection_rests_on_every_mechanism_that_its_policies_name() -> 
         "noisy-max",
         "envelope",
         "peeling",
+        "laplace-sum",
+        "bounded-counts",
     )
     twins = [twin for twin in suite.all_twins() if twin.of in names]
     assert len({twin.name for twin in twins}) == len(twins)

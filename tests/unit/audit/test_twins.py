@@ -8,6 +8,7 @@ import pytest
 
 from tacit.audit import closed_forms, domains, exact
 from tacit.audit.twins import REASON, training
+from tacit.audit.twins.counts import CappedAtEachPlace, CountedBeyondTheCap, NoiseForOneReport, OnlyClickedListed
 from tacit.audit.twins.features import FloatNoise, RedrawnUntilInside, SeededNoise, last_bit
 from tacit.audit.twins.mislabelled import Mislabelled, with_less_noise
 from tacit.audit.twins.private_selection import (
@@ -27,6 +28,7 @@ from tacit.audit.twins.training import (
     TwoSteps,
 )
 from tacit.mechanisms import (
+    BoundedCounts,
     ClippedScores,
     ExponentialMechanism,
     GaussianSum,
@@ -65,6 +67,16 @@ def test_what_a_twin_releases_promises_nothing(twin) -> None:  # type: ignore[no
     assert release.guarantee.promises_nothing
     assert release.guarantee.assumes == {REASON}
     assert not twin.guarantee.promises_nothing  # while it claims what the real one claims
+
+
+@pytest.mark.parametrize("kind", [NoiseForOneReport, CountedBeyondTheCap, CappedAtEachPlace, OnlyClickedListed])
+def test_twins_of_counts_promise_nothing_and_are_sound_where_one_report_each_is_made(kind: type) -> None:
+    real = BoundedCounts(2, 1.0, 2)
+    twin = kind(real)
+    assert twin.guarantee == real.guarantee
+    assert twin.release([("u", 0)]).guarantee.promises_nothing
+    modest = [("u", 0), ("v", 1), ("w", 1)]
+    assert twin.totals(modest).tolist() == real.totals(modest).tolist()
 
 
 def test_a_mislabelled_selection_promises_nothing_either() -> None:

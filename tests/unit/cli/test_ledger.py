@@ -23,7 +23,7 @@ from tacit.ledger.stores import open_store
 from tests.unit.ledger.small_ledger import SMALL, build
 
 ROOT = Path(__file__).parents[3]
-COMMANDS = ("init", "show", "check", "export", "backup")
+COMMANDS = ("init", "show", "check", "export", "backup", "forget")
 Tacit = Callable[..., tuple[int, str, str]]
 
 

@@ -1,7 +1,7 @@
 """Central counts of clicks, and central sums of inverse-propensity terms: exact sums, exact noise, and the cap for each user."""
 
 import math
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from tacit.curator.clicks import TRUSTED
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_USER
 from tacit.mechanisms import ReplayedNoise
+from tacit.mechanisms.grid import STEPS, bounded_row_sum
 from tacit.mechanisms.samplers import discrete_laplace
 
 REPORTS = [("u", "x", 1), ("u", "y", 1), ("v", "x", 1), ("w", "x", 0), ("w", "z", 1), ("v", "x", 1)]
@@ -120,3 +121,59 @@ def test_wrong_terms_are_refused() -> None:
             TermSum(**wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter):
         TermSum(1.0).release([1.0])  # type: ignore[arg-type]
+
+
+def test_terms_that_are_no_numbers_count_as_none_and_refuse_nobody() -> None:
+    """Refusing them would be an answer about her; a number too large for a float is cut to the bound like any other."""
+    summed = TermSum(most_weight=4.0, reports_each=2)
+    odd: list[object] = [
+        ["text"],
+        [None],
+        [1j],
+        ["3.0", math.nan],
+        None,
+        7.0,
+        "12",
+        {},
+        [-math.inf, -1e-300],
+        [[1.0, 2.0]],
+    ]
+    assert summed._rows({str(place): own for place, own in enumerate(odd)}).tolist() == [[0.0]] * len(odd)  # type: ignore[misc]
+    whole = {"huge": [10**400, -(10**400)], "array": np.array([1.0, 9.0, 3.0]), "small": np.array([np.float32(0.5)])}
+    assert summed._rows(whole).tolist() == [[4.0], [5.0], [0.5]]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("most_weight", "reports_each"), [(4.0, 1), (0.1, 3), (1.0 / 3.0, 7), (1e300, 2)])
+def test_one_users_terms_move_the_sum_by_its_bound_exactly(most_weight: float, reports_each: int) -> None:
+    """In whole steps of the grid: the noise hides 2^20 of them, and the bound of a product of floats may be rounded."""
+    summed = TermSum(most_weight, reports_each=reports_each)
+    levels = (most_weight, most_weight / 3.0, -most_weight, math.inf, math.nan, 1e308, 0.0)
+    others = {"v": [most_weight] * 9, "w": [0.1 * most_weight]}
+    base = bounded_row_sum(summed._rows(others), 1, summed.mechanism.bound, norm=1)
+    moved = [
+        int((bounded_row_sum(summed._rows(others | {"u": own}), 1, summed.mechanism.bound, norm=1) - base)[0])
+        for own in [*([level] * (reports_each + 2) for level in levels), *permutations(levels, 3)]
+    ]
+    assert min(moved) == 0
+    assert STEPS - 1 <= max(moved) <= STEPS
+
+
+def test_reports_of_another_shape_are_nobodys() -> None:
+    reports = [
+        ("u", "x"),
+        7,
+        None,
+        ("u", "x", 1, 1),
+        ("v", ["x"], 1),
+        ("w", "x", np.array([1, 1])),
+        ("u", "x", np.True_),
+    ]
+    assert ClickSum(["x"]).sums(reports).tolist() == [1]  # type: ignore[arg-type]
+
+
+def test_a_cap_without_end_is_refused() -> None:
+    for cap in (10**6 + 1, 10**400):
+        with pytest.raises(InvalidParameter):
+            TermSum(1.0, reports_each=cap)
+        with pytest.raises(InvalidParameter):
+            ClickSum(["x"], reports_each=cap)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.device import Choice, Device, Limits
+from tacit.device import Choice, Device, Limits, choosing
 from tacit.device.choice import MOST_BYTES
+from tacit.device.choosing import MOST_AHEAD
 from tacit.errors import Conflict, InvalidParameter, UnknownName
 from tacit.guarantees import ONE_PROFILE
 from tacit.ledger import Budget, DisplayLedger, PrivacyLedger, Settlement
@@ -414,7 +415,7 @@ def test_another_partys_ledger_is_no_devices_file(place: Path) -> None:
 
 def test_a_reinstalled_device_stays_public_until_the_period_is_over(place: Path) -> None:
     clock = Clock(2026, 11, 16, 12)
-    later = EXPIRES + 90 * 86_400
+    later = EXPIRES + 20 * 86_400
 
     def rule(device: Device, number: int, server: str = "server") -> str:
         choice = device.choose(offered(number, expires=later), server)
@@ -440,7 +441,7 @@ def test_a_reinstalled_device_with_a_lifetime_budget_stays_public(place: Path) -
     clock = Clock(2026, 11, 16, 12)
     with selecting(place, clock=clock, reinstalled=True, limits=Limits(lifetime=20.0)) as device:
         clock.set(2036, 11, 16, 12)
-        assert chosen(device, 1, expires=EXPIRES + 4000 * 86_400).policy.rule is Rule.PUBLIC
+        assert chosen(device, 1, expires=clock.at // 1_000_000 + 3600).policy.rule is Rule.PUBLIC
 
 
 def test_replayed_noise_promises_nothing_and_the_statement_says_so(place: Path) -> None:
@@ -568,6 +569,8 @@ BAD: dict[str, Any] = {
     "short token": sent(token="00"),
     "expired": sent(expires=EXPIRES - 3600),
     "expired long ago": sent(expires=0),
+    "expires too late": sent(expires=EXPIRES - 3600 + MOST_AHEAD + 1),
+    "expires in a century": sent(expires=EXPIRES + 100 * 366 * 86_400),
     "too many": sent(candidates=sent()["candidates"] * 2501),
     "unusable boxes": with_policy(id="pf", bounding="clipped", width=1e-300),
     "undrawable noise": with_policy(id="laplace", bounding="scaled", epsilon=1e-300),
@@ -601,6 +604,33 @@ def test_an_offer_is_good_until_the_second_it_expires(place: Path) -> None:
         clock.at += 1
         assert device.choose(offered(2)) is None
         assert device.choose(offered()) == first  # it was made in time
+
+
+def kept_for(place: Path, ahead: int, most: int | None = None) -> int | None:
+    """For how many seconds a device keeps what it chose from an offer that expires so far ahead; None: it kept nothing."""
+    clock = Clock()
+    expires = clock.at // 1_000_000 + ahead
+    with pytest.MonkeyPatch.context() as patch, selecting(place, clock=clock) as device:
+        if most is not None:
+            patch.setattr(choosing, "MOST_AHEAD", most)
+        choice = device.choose(offered(expires=expires))
+        return None if choice is None else choice.expires - clock.at // 1_000_000
+
+
+def test_no_server_makes_a_device_keep_rows_for_longer_than_a_month(tmp_path: Path) -> None:
+    assert kept_for(tmp_path / "a.db", MOST_AHEAD) == MOST_AHEAD == 31 * 86_400
+    assert kept_for(tmp_path / "b.db", MOST_AHEAD + 1) is None
+    # and that check has teeth: a device without the bound would keep it for a century
+    assert kept_for(tmp_path / "twin.db", 100 * 366 * 86_400, most=10**11) == 100 * 366 * 86_400
+
+
+def test_a_choice_that_was_made_is_repeated_whatever_the_clock_says_then(place: Path) -> None:
+    clock = Clock(2026, 11, 16, 12)
+    with selecting(place, clock=clock) as device:
+        first = chosen(device)
+        clock.set(2026, 9, 1)  # set back: the offer now seems to expire in eleven weeks
+        assert device.choose(offered()) == first
+        assert device.choose(offered(2)) is None
 
 
 def test_one_candidate_is_shown_and_costs_nothing(place: Path) -> None:

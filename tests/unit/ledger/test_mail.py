@@ -1,6 +1,8 @@
 """A shuffler's mail: each token once in its batch, a closed batch takes no more, what was forgotten is gone from the disk."""
 
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,8 @@ import pytest
 
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, LedgerUnavailable
 from tacit.ledger import MailLedger
+from tacit.ledger.stores.schema import MAIL
+from tacit.ledger.stores.sqlite_files import TYPES
 from tacit.ledger.verification.check import check
 from tests.unit.ledger.impression_reference import alter
 
@@ -43,6 +47,28 @@ def test_reports_stand_in_the_order_of_tokens_not_of_arrival(mail: MailLedger, p
     assert list(mail.groups("b").items()) == [("f", 1), ("g", 4)]
     with MailLedger.open(path) as other:
         assert other.reports("b", "g") == mail.reports("b", "g")
+
+
+def test_rows_have_no_numbers_and_lie_in_the_order_of_tokens(mail: MailLedger, path: Path) -> None:
+    tokens = [f"{(7 * i) % 101:03d}" for i in range(101)]
+    for token in tokens:
+        mail.add("b", "g", "pear", token)
+    with closing(sqlite3.connect(path)) as connection:
+        for number in ("rowid", "oid", "_rowid_"):
+            with pytest.raises(sqlite3.OperationalError, match="no such column"):
+                connection.execute(f"SELECT {number} FROM mail")
+        stored = [token for (token,) in connection.execute("SELECT token FROM mail NOT INDEXED")]
+    assert stored == sorted(tokens)
+
+
+def test_a_file_whose_mail_has_row_numbers_is_refused(path: Path) -> None:
+    """The same table as it would be without the rule: nothing else would notice."""
+    MailLedger.create(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        (index,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'mail_by_group'").fetchone()
+        connection.executescript(f"DROP TABLE mail; {MAIL.definition(TYPES)}; {index}")
+    with pytest.raises(LedgerDamaged):
+        MailLedger.open(path)
 
 
 def test_a_closed_batch_takes_no_more_but_knows_what_it_has(mail: MailLedger) -> None:

@@ -13,6 +13,7 @@ from scipy import stats
 
 from tacit.guarantees import Relation
 from tacit.mechanisms import (
+    BoundedCounts,
     ExponentialMechanism,
     GaussianSum,
     GumbelTopK,
@@ -497,6 +498,47 @@ class LaplaceSumCase(MechanismCase):
 class LaplaceSumReplacedCase(LaplaceSumCase):
     relation = Relation.REPLACE
     edges = np.arange(-40, 41) * (1 << 19)
+
+
+class BoundedCountsCase(LaplaceSumCase):
+    """One place, three reports of each user; the edges are single counts."""
+
+    edges = np.arange(-30, 31)
+
+    def make(self, epsilon: float, dimension: int = 1) -> Any:
+        return BoundedCounts(dimension, epsilon, 3)
+
+    def twin(self) -> Any:
+        class NoiseForOne(BoundedCounts):
+            scale_in_steps = property(lambda self: 1 / Fraction(self.epsilon))  # type: ignore[assignment]
+
+        return NoiseForOne(1, self.epsilon, 3)
+
+    def pairs(self) -> Iterable[tuple[Any, Any]]:
+        others = [[], [("v", 0)], [("v", 0), ("w", -1), ("v", 0)]]
+        hers = [[("u", place) for place in places] for size in range(1, 5) for places in product((0, 1), repeat=size)]
+        return [(rest, [*own, *rest]) for rest in others for own in hers] + [
+            ([("v", 0)], [("u", 0), ("v", 0), ("u", 0), ("u", 0), ("u", 0)])
+        ]
+
+    def total(self, raw: Any) -> int:
+        """User by user: the first three of hers, those at place 0."""
+        users = {user for user, _ in raw}
+        return sum([place for user, place in raw if user == one][:3].count(0) for one in users)
+
+    def outcomes(self, mechanism: Any, raw: Any, noise: Any, draws: int) -> NDArray[np.int64]:
+        wide = replace(mechanism, dimension=draws)
+        return np.searchsorted(self.edges, wide.release([], noise).value.steps + self.total(raw), side="right")
+
+    def bad_parameters(self) -> Sequence[Callable[[], object]]:
+        return [
+            *(lambda d=d: BoundedCounts(d, 1.0) for d in (0, -1, 1.5, True, None, (1 << 22) + 1)),
+            *(lambda c=c: BoundedCounts(1, 1.0, c) for c in (0, -1, 1.5, True, None, 10**6 + 1)),
+            lambda: BoundedCounts(1, 1e-12, 10**6),  # more noise than can be drawn
+        ]
+
+    def bad_inputs(self) -> Sequence[Any]:
+        return (SECRET, "4242.4242", b"4242", {"u": SECRET}, None)
 
 
 class GaussianSumCase(LaplaceSumCase):

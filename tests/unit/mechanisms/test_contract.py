@@ -90,6 +90,10 @@ class TestLaplaceSumReplaced(cases.LaplaceSumReplacedCase, MechanismContract):
     pass
 
 
+class TestBoundedCounts(cases.BoundedCountsCase, MechanismContract):
+    pass
+
+
 class TestGaussianSum(cases.GaussianSumCase, MechanismContract):
     pass
 

@@ -24,6 +24,7 @@ PAGES = sorted(
         "sparse-vector",
         "vector-laplace",
         "laplace-sum",
+        "bounded-counts",
         "gaussian-sum",
         "sampled-gaussian",
         "exact-samplers",

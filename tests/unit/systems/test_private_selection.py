@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.device import Device, Limits, Overall
+from tacit.errors import InvalidParameter
 from tacit.ledger import Budget, Settlement
 from tacit.messages.private_selection import Rule
 from tacit.server import Listings, MultiSelection, PrivateSelection
@@ -49,6 +50,18 @@ def test_what_goes_over_the_wire_is_what_is_billed(tmp_path: Path) -> None:
     prices = dict(zip(ITEMS, (60_000, 40_000, 20_000, 0), strict=True))
     (total,) = (one for one in shop.ledger.items() if one.impressions)
     assert (total.item, total.impressions, total.micros) == (outcome.choice.item, 1, prices[outcome.choice.item])
+
+
+def test_the_longest_offer_that_a_server_makes_is_one_that_a_device_takes(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter):
+        shop_at(tmp_path, lasts=15 * 86_400 + 1)
+    start = 15 * 86_400 * 1_000_000 * 1_300  # at a multiple of it, when offers live for longest
+
+    def clock() -> int:
+        return start
+
+    with device_at(tmp_path, clock=clock) as device:
+        assert simulate(device, shop_at(tmp_path, lasts=15 * 86_400, clock=clock)).settlement is Settlement.OK
 
 
 def test_the_private_favourite_is_e_to_the_epsilon_times_as_likely(tmp_path: Path) -> None:

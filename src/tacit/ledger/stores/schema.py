@@ -9,12 +9,13 @@ Kind = Literal["int", "text", "bytes"]
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose columns are never null."""
+    """A table whose columns are never null. Where ``by_key``, SQLite gives its rows no numbers, which would tell who came when."""
 
     name: str
     columns: Mapping[str, Kind]
     key: tuple[str, ...]
     unique: tuple[tuple[str, ...], ...] = ()
+    by_key: bool = False
 
     def definition(self, types: Mapping[Kind, str]) -> str:
         parts = [f"{column} {types[kind]} NOT NULL" for column, kind in self.columns.items()]
@@ -113,6 +114,7 @@ MAIL = Table(
     "mail",
     {"batch": "text", "token": "text", "group_id": "text", "item": "text", "seal": "bytes"},
     key=("batch", "token"),
+    by_key=True,
 )
 CLOSED = Table("closed", {"batch": "text"}, key=("batch",))
 

@@ -86,7 +86,8 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, Origin]:
     # The file is never opened but by SQLite: closing another handle of it would drop the locks that this process holds on it.
     with named(path):
         identity(path)
-        connection = connect(path, mode="rw")
+        with _no_database(path):  # a pragma may already read the file
+            connection = connect(path, mode="rw")
         try:
             version = _stated(connection, path)
             check_version(version)
@@ -133,10 +134,15 @@ def stated_version(connection: sqlite3.Connection) -> int | None:
     return version_of(found)
 
 
+def definition(table: Table) -> str:
+    """The statement that makes a table. PostgreSQL has no row numbers to leave out, so this is SQLite's alone."""
+    return f"{table.definition(TYPES)} WITHOUT ROWID" if table.by_key else table.definition(TYPES)
+
+
 def migrate(connection: sqlite3.Connection, version: int) -> None:
     for migration in MIGRATIONS[version:]:
         for table in migration.tables:
-            connection.execute(table.definition(TYPES))
+            connection.execute(definition(table))
         for statement in migration.statements:
             connection.execute(statement)
     if version:
@@ -170,8 +176,18 @@ def raise_named(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> NoRe
 
 
 def _stated(connection: sqlite3.Connection, path: Path) -> int:
-    try:
+    with _no_database(path):
         version = stated_version(connection)
+    if version is None:
+        raise LedgerMissing(f"{path} holds no ledger. Create one in a file that does not exist yet.")
+    return version
+
+
+@contextmanager
+def _no_database(path: Path) -> Iterator[None]:
+    """A file of something else is no damaged ledger."""
+    try:
+        yield
     except sqlite3.DatabaseError as problem:
         if (getattr(problem, "sqlite_errorcode", None) or 0) & 0xFF != sqlite3.SQLITE_NOTADB:
             raise
@@ -179,15 +195,12 @@ def _stated(connection: sqlite3.Connection, path: Path) -> int:
         raise LedgerMissing(
             f"{path} holds no ledger: it is no SQLite file, or was never finished. Name another file."
         ) from None
-    if version is None:
-        raise LedgerMissing(f"{path} holds no ledger. Create one in a file that does not exist yet.")
-    return version
 
 
 def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
     """That nothing counts twice rests on the tables' own constraints: they have to be as they were made."""
     found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-    wanted = {table.definition(TYPES) for migration in MIGRATIONS for table in migration.tables}
+    wanted = {definition(table) for migration in MIGRATIONS for table in migration.tables}
     wanted |= {statement for migration in MIGRATIONS for statement in migration.statements}
     if not wanted <= found:
         raise LedgerDamaged(f"the tables in {path} are not those that a ledger was made with. Restore a backup.")
