@@ -90,6 +90,7 @@ def test_a_batch_is_one_transaction_in_both_stores(target: str, size: int) -> No
         assert shop.settle_batch("b", "g", reports, dict(PRICES)) is OK
         assert shop.settle_batch("b", "g", reports, dict(PRICES)) is DUPLICATE
         assert shop.settle_batch("b", "g", [*reports, ("x", "pear")], dict(PRICES)) is CONFLICT
+        assert [shop.refused("b", "g"), shop.refused("b", "h"), shop.refused("c", "g")] == [True, False, False]
         assert sum(one.impressions for one in shop.items()) == size
         assert sum(one.micros for one in shop.items()) == size // 3 * 12 + 5 * (size % 3 > 0)
         assert shop.balanced()

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.errors import Conflict
+from tacit.errors import Conflict, LedgerUnavailable
 from tacit.ledger import DisplayLedger, DisplayState, ImpressionLedger, ItemTotal, Offered, Settlement
 from tacit.ledger.clock import SECOND
 from tacit.ledger.verification.check import check
@@ -51,7 +51,10 @@ class Model:
         self.batches: dict[tuple[str, str], list[tuple[str, str]]] = {}
         self.charges: list[tuple[str, int]] = []
 
-    def offer(self, token: str, *content: object) -> bool:
+    def offer(self, token: str, *content: object) -> bool | None:
+        """None: it could not be settled any more, and must not be sent."""
+        if token not in self.offers and self.now > content[1] + DAY:  # type: ignore[operator]
+            return None
         return self.offers.setdefault(token, content) == content  # type: ignore[arg-type]
 
     def settle(self, token: str, items: tuple[str, ...]) -> Settlement:
@@ -111,12 +114,15 @@ def test_offers_and_settlements_say_what_dicts_would_say(lanes: int, made: list[
                     START + days * DAY,
                     min(slots, len(items)),
                 )
+                kept: bool | None
                 try:
                     ledger.offer(Offered(token, content[0], "", content[1], content[2]))
                     kept = True
                 except Conflict:
                     kept = False
-                assert kept == model.offer(token, *content)
+                except LedgerUnavailable:
+                    kept = None
+                assert kept is model.offer(token, *content)
             elif kind == "settle":
                 assert ledger.settle_many(rest[0]) == [model.settle(*report) for report in rest[0]]
             elif kind == "batch":

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.device import Choice, Device, Limits
+from tacit.device.choosing import LEAST_EPSILON
 from tacit.device.private_selection import epsilon_of, mechanism_of, probabilities, select
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.ledger import Budget
@@ -105,7 +106,7 @@ def test_every_offer_gets_items_of_it_within_the_limits_and_the_budget(
     assert set(choice.items) <= set(offer.items)
     cost = epsilon_of(offer.policy, [one.public_score for one in offer.candidates])
     applies = offer.policy.rule is not Rule.GREEDY or offer.policy.m == 1
-    fits = cost <= 2.0 and math.ceil(cost * 1e9) / 1e9 <= left + 1e-12
+    fits = (cost == 0.0 or LEAST_EPSILON <= cost <= 2.0) and math.ceil(cost * 1e9) / 1e9 <= left + 1e-12
     if offer.policy.rule is Rule.GREEDY:
         assert choice.policy == offer.policy.without_cost()
     else:

@@ -100,11 +100,12 @@ def sampled(
     draws: int,
     measure: Measure = Measure.EPSILON,
     case: str = "",
+    off: str = "10 %",
 ) -> Finding:
-    """Whether the draws fit the law (p above 1e-9) and do not fit the law with an epsilon off by ten percent (p below it)."""
+    """Whether the draws fit the law (p above 1e-9) and do not fit the law with an epsilon ``off`` by so much (p below it)."""
     holds = p_value > distribution.THRESHOLD and p_value_off < distribution.THRESHOLD
     claimed = claimed_of(mechanism.guarantee, measure)
-    note = f"p = {p_value:.2g}; against epsilon off by 10 %: p = {p_value_off:.1g}"
+    note = f"p = {p_value:.2g}; against epsilon off by {off}: p = {p_value_off:.1g}"
     return Finding(
         mechanism.name,
         case,

@@ -15,6 +15,7 @@ from tacit.audit.cases import (
     private_selection,
     responses,
     selection,
+    single,
     sparse,
     sums,
     training,
@@ -53,7 +54,7 @@ SYSTEMS = {  # what a system's promises rest on
         "bounded-counts",  # of clicks, with an aggregator
     ),
 }
-_ROOMS = (responses, selection, boxes, private_selection, sparse, features, sums, counts, training)
+_ROOMS = (responses, selection, boxes, private_selection, single, sparse, features, sums, counts, training)
 
 Progress = Callable[[int, int, str], None]  # done, in all, what comes next
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SWEEP, _AUTO = {"world", "epsilon"}, {"world", "epsilon", "score"}
 _DRAWN = ("cumulative", "single auction", "spread over sets")  # only in figures
-_WORLD = ("world",)
+_WORLD = ("world", "setting")
 _FEW = 5  # columns that leave room for an error in each
 
 
@@ -51,6 +51,8 @@ def print_result(console: "Console", result: Result) -> None:
 
 def _tables(take: Callable[[Callable[[Row], bool]], list[Row]]) -> Iterable[Table | None]:
     yield _facts(take(lambda row: not row.setting.keys() - {"alpha"} and row.setting.get("alpha", 1.0) == 1.0))
+    scanned = take(lambda row: "pay per" in row.setting and "setting" in row.setting)
+    yield _pivot("Server prices in other settings: lift over prices from private scores, %", scanned, "pay per")
     yield _pivot(
         "Prices that know less: lift over prices from private scores, % (selection is greedy)",
         take(lambda row: "pay per" in row.setting),

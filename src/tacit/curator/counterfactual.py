@@ -8,6 +8,7 @@ add up to is one row of a Laplace sum (docs/proofs/laplace-sum.md), which cuts i
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Real
 
 import numpy as np
@@ -70,7 +71,7 @@ class TermSum:
         listed = own.ravel().tolist() if isinstance(own, np.ndarray) else own
         if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
             return 0.0
-        return math.fsum(self._cut(one) for one in listed[: self.reports_each])
+        return math.fsum(self._cut(one) for one in islice(listed, self.reports_each))
 
     def _cut(self, one: object) -> float:
         """A term within its bounds; below 0, or not a number, is 0. Compared before it is made a float, which might overflow."""

@@ -140,6 +140,13 @@ class Accounts:
         agreed |= {one: self._overall_terms for one in subjects if one == _OVERALL}
         if not all(one.startswith(_OURS) for one in subjects):
             raise Conflict("this file is another party's ledger, and no device's.")
+        if self._overall_terms is not None and _OVERALL not in subjects:
+            spending = [one for one in subjects if one != _REINSTALLED]
+            if any(self._ledger.statement(one).charges for one in spending):
+                raise Conflict(
+                    "the device in this file has spent something that an overall budget would not contain: "
+                    "an overall budget is agreed before anything is spent."
+                )
         for subject, terms in agreed.items():
             if self._ledger.terms(subject) != terms:
                 raise Conflict(

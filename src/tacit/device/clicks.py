@@ -11,8 +11,6 @@ from tacit.ledger.clock import SECOND, Clock
 from tacit.mechanisms import Noise, RandomisedResponse
 from tacit.messages.private_selection import Engagement
 
-_BITS = {b"0": 0, b"1": 1}
-
 
 @dataclass(frozen=True)
 class Clicks:
@@ -42,14 +40,21 @@ class Clicks:
         receipt = self.accounts.pay(server, what, charged(mechanism.guarantee, self.noise))
         if receipt is None:
             kept = self.accounts.kept(server, what)  # from when there was room
-            return None if kept is None else Engagement(token, _BITS[kept])
+            return None if kept is None else _kept_as(token, kept)
         if receipt.stored is not None:
-            return Engagement(token, _BITS[receipt.stored])
-        drawn = Engagement.from_release(mechanism.release(int(clicked), self.noise), token)
-        return Engagement(token, _BITS[self.accounts.keep(server, what, str(drawn.bit).encode())])
+            return _kept_as(token, receipt.stored)
+        epsilon = mechanism.guarantee.epsilon
+        drawn = Engagement.from_release(mechanism.release(int(clicked), self.noise), token, epsilon)
+        return _kept_as(token, self.accounts.keep(server, what, f"{drawn.bit} {drawn.epsilon!r}".encode()))
 
     def _allowed(self) -> bool:
         return self.limits.click_epsilon is not None and self.displays.consent_state().granted
+
+
+def _kept_as(token: str, content: bytes) -> Engagement:
+    """A bit with the epsilon that it was drawn at, which may not be today's."""
+    bit, epsilon = content.decode().split(" ")
+    return Engagement(token, int(bit), float(epsilon))
 
 
 def _wanted(choice: Choice) -> bool:

@@ -256,7 +256,9 @@ class Device:
         """What to show for an offer; None, no fill, for what is none, malformed or expired. The same token again: the same items.
 
         ``server`` is the application's own name for whoever made the offer. The choice is on the disk when it is returned, and
-        its cost before it was drawn. Fetch the content of all candidates before: fetching that of the choice alone tells it.
+        its cost before it was drawn. None also while another call is choosing for the same token, and where it died: only the
+        first call of a token ever writes what is shown.
+        Fetch the content of all candidates before: fetching that of the choice alone tells it.
         ``token`` is for offers of a batch: the blind one of the shuffled report, which then survives a crash.
         """
         return self._selecting.choose(offer, server, token)
@@ -318,7 +320,7 @@ class Device:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Device({self._profile!r}, {len(self.items):,} items, {self.space.dimension} features)"
+        return f"Device({len(self.items):,} items, {self.space.dimension} features)"  # public numbers only
 
     def __reduce_ex__(self, _: object) -> NoReturn:
         raise InvalidParameter("a device holds a private profile and is not written, copied or sent.")

@@ -25,11 +25,13 @@ from tacit.mechanisms import (
     Noise,
     Peeling,
     PermuteAndFlip,
+    ReplayedNoise,
     ScaledScores,
     TopResponse,
 )
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.samplers.uniform import below
+from tacit.mechanisms.scores import candidate_scores
 from tacit.messages.private_selection import Bounding, Policy, Rule
 
 _PROOF = "private-selection"
@@ -62,6 +64,7 @@ def epsilon_of(policy: Policy, public: Sequence[float]) -> float:
     return guarantee_of(policy, public).epsilon
 
 
+@np.errstate(all="ignore")
 def probabilities(policy: Policy, scores: ArrayLike, public: Sequence[float]) -> NDArray[np.float64]:
     """The probability of every candidate to be shown in the one slot, given its private scores."""
     if policy.slots != 1:
@@ -76,6 +79,7 @@ def probabilities(policy: Policy, scores: ArrayLike, public: Sequence[float]) ->
     return law
 
 
+@np.errstate(all="ignore")  # a caller's setting would turn an underflow, which is private, into an error
 def select(
     policy: Policy, scores: ArrayLike | None, public: Sequence[float], noise: Noise = SYSTEM_NOISE
 ) -> Release[tuple[int, ...]]:
@@ -96,11 +100,16 @@ def select(
 
 
 @lru_cache(maxsize=64)  # of public values: servers repeat their offers, and calibration takes its time
+@np.errstate(all="ignore")
 def _made(policy: Policy, public: tuple[float, ...]) -> Mechanism | Peeling | None:
     if policy.rule in (Rule.PUBLIC, Rule.UNIFORM, Rule.GREEDY) or policy.cost == 0.0:
         return None
     rule = _rule(policy, public)
-    return rule if policy.slots == 1 or isinstance(rule, Envelope) else Peeling(rule, policy.slots)
+    made = rule if policy.slots == 1 or isinstance(rule, Envelope) else Peeling(rule, policy.slots)
+    made.release(
+        public, ReplayedNoise(0)
+    )  # what it cannot do fails here, before anything is charged, on public numbers
+    return made
 
 
 def _rule(policy: Policy, public: tuple[float, ...]) -> Mechanism:
@@ -122,8 +131,8 @@ def _rule(policy: Policy, public: tuple[float, ...]) -> Mechanism:
 
 def _row(policy: Policy, scores: ArrayLike | None) -> NDArray[np.float64]:
     try:
-        row = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError):
+        row = candidate_scores(scores)  # type: ignore[arg-type]
+    except InvalidInput:
         row = np.empty(0)
     if row.shape != (policy.m,):
         raise InvalidInput("expected one private score for each candidate.")

@@ -14,7 +14,7 @@ MOST_RATING = 1e6  # on whatever scale: far beyond it features could overflow
 
 
 class Profile:
-    """Ratings by item code. Its text shows a size; it cannot be pickled, copied or written.
+    """Ratings by item code. Its text shows nothing of it; it cannot be pickled, copied or written.
 
     To keep it beyond a restart is the application's part, in a place of its own: the device's file holds charges and signals only.
     """
@@ -45,7 +45,7 @@ class Profile:
         return len(self._ratings)
 
     def __repr__(self) -> str:
-        return f"Profile({len(self):,} ratings)"
+        return "Profile(private)"
 
     def __reduce_ex__(self, _: object) -> NoReturn:
         raise InvalidParameter("a profile is private and is not written, copied or sent: release a signal instead.")

@@ -49,6 +49,8 @@ def private_scores(candidates: Sequence[Candidate], quality: Callable[[], ArrayL
     """bid * quality of every candidate, whatever happens: where that is no number the candidate's public score stands.
 
     What is seen from outside, an error or an item left out, would be an answer to a question that the server may have crafted.
+    So whatever the model raises ends here, also what is no ``Exception``: a panic of a compiled model, a cancelled task, an exit.
+    An interrupt from the keyboard does too, since a model can raise that as well; it is to be pressed again.
     """
     public = np.array([one.public_score for one in candidates])
     bids = np.array([one.bid_micros / MICRO for one in candidates])
@@ -58,9 +60,9 @@ def private_scores(candidates: Sequence[Candidate], quality: Callable[[], ArrayL
             if found.shape != public.shape or found.dtype.kind not in "biufO":
                 return public
             scores = bids * found.astype(np.float64)
-    except Exception:  # of a private model nothing is known, and neither is what it raises
+            return np.where(np.abs(scores) <= _LARGEST, scores, public)  # NaN is not
+    except BaseException:  # of a private model nothing is known, and neither is what it raises
         return public
-    return np.where(np.abs(scores) <= _LARGEST, scores, public)  # NaN is not
 
 
 def _code(items: Items, item: str) -> int | None:

@@ -9,10 +9,12 @@ from tacit.device.clicks import Clicks
 from tacit.device.limits import Limits, server_name
 from tacit.errors import InvalidParameter, UnknownName
 from tacit.ledger import Consent, DisplayLedger, Settlement
-from tacit.ledger.clock import Clock
+from tacit.ledger.clock import SECOND, Clock
 from tacit.mechanisms import Noise
 from tacit.messages import fields
 from tacit.messages.private_selection import Engagement, Impression, ShuffledReport
+
+_TIDY_EVERY = 3600 * SECOND
 
 
 class Selecting:
@@ -34,6 +36,7 @@ class Selecting:
         self._clicked: set[tuple[str, str]] = set()  # private
         self._engaged: set[tuple[str, str]] = set()  # reported, with a final answer
         self._report_tokens: dict[tuple[str, str], str] = {}
+        self._clock, self._tidied = clock, 0
 
     def consent(self, granted: bool) -> Consent:
         if not granted:
@@ -47,6 +50,9 @@ class Selecting:
         server, found = server_name(server), read_offer(offer)
         if report_token is not None:
             fields.hexadecimal(report_token, "the token of a shuffled report", least=32, most=400)
+        if not 0 <= self._clock() - self._tidied < _TIDY_EVERY:  # else servers would decide how many rows there are
+            self._tidied = self._clock()
+            self._displays.forget()
         return None if found is None else self._choosing.choose(found, server, report_token)
 
     def shown(self, choice: Choice) -> Impression:

@@ -20,6 +20,7 @@ from tacit.guarantees.neighbours import ONE_PROFILE, ONE_USER_REPLACED
 
 PROOF = "shuffle-amplification"
 _RESPONSE = "randomised-response"  # the proof that the blanket bound belongs to
+_LEAST_GAIN = 0.01  # of epsilon0: for less a pure guarantee is not given up
 
 
 class ShuffleCondition(Enum):
@@ -52,8 +53,8 @@ def amplify(
 
     Give ``k`` for k-ary randomised response with one best item, nothing for any other mechanism: the bound for it is
     refused for guarantees of another proof, and ``k`` joins ``assumes``. Without all five
-    conditions, in a batch of fewer than ``least`` honest reports, or where nothing is gained, the local guarantee is
-    returned with a note of it: its epsilon holds anyway.
+    conditions, in a batch of fewer than ``least`` honest reports, or where less than 1 % is gained, the local guarantee is
+    returned with a note of it: its epsilon holds anyway. Say ``honest_share`` unless n counts honest reports only.
 
     Where users send ``reports_each`` = r reports to one batch say whether ``everybody`` does. If so, n counts *users*: their r
     reports are one report at r epsilon0. If only some do, n counts reports, ``delta`` is that of one report, and the answer is
@@ -84,7 +85,7 @@ def amplify(
     if honest < least:
         return local.assuming(f"not amplified: fewer than {least} honest reports")
     epsilon = shuffle(epsilon0, honest, delta, chosen, k)
-    if epsilon >= epsilon0:
+    if epsilon > (1.0 - _LEAST_GAIN) * epsilon0:
         return local.assuming(f"not amplified: nothing is gained at n = {honest}")
     trust = {"the shuffler does not collude with the reader", f"at least {honest} honest reports, by {chosen} bound"}
     if k is not None:

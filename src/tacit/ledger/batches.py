@@ -1,4 +1,7 @@
-"""One transaction for a whole batch: all reports of a group that a shuffler sent, once, or none of them."""
+"""One transaction for a whole batch: all reports of a group that a shuffler sent, once, or none of them.
+
+That a version of a group was refused is kept, for good: what was claimed of the group may rest on there being one version.
+"""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +16,12 @@ from tacit.ledger.impression_rows import REPORTED, lane_of_impression
 from tacit.ledger.names import name
 from tacit.ledger.offers import MOST_TOKEN
 from tacit.ledger.settling import Settlement, refuse
-from tacit.ledger.stores.interface import Query, Row, Writer
-from tacit.ledger.stores.schema import BATCHES
+from tacit.ledger.stores.interface import Query, Reader, Row, Writer
+from tacit.ledger.stores.schema import BATCHES, REFUSALS
 
 MOST_REPORTS = 10**6
 BATCH = Query("SELECT digest, reports, day, seal FROM batches WHERE batch = ? AND group_id = ?", ("text", "text"))
+_REFUSAL = Query("SELECT 1 FROM refusals WHERE batch = ? AND group_id = ?", ("text", "text"))
 
 
 class Batched:
@@ -52,7 +56,7 @@ class Batched:
 
 
 def commit_batch(writer: Writer, lanes: int, moment: int, batched: Batched) -> Settlement:
-    """Counts all reports or none. The caller's transaction makes it durable."""
+    """Counts all reports or none. The caller's transaction makes it durable, and a refusal as well."""
     known = writer.ask(BATCH, [(batched.batch, batched.group)])
     impressions = writer.ask(REPORTED, [(key,) for key in batched.keys])
     places = [lane_of_impression(key, lanes) for key in batched.keys]
@@ -62,12 +66,12 @@ def commit_batch(writer: Writer, lanes: int, moment: int, batched: Batched) -> S
     if row is not None:
         if _sealed(batched, row)[0] == batched.content:
             return Settlement.DUPLICATE
-        return refuse("its batch and group were settled before, with other reports.")
+        return _refuse(writer, moment, batched, "its batch and group were settled before, with other reports.")
     reason = batched.why_not()
     if reason is None and any(found is not None for found in impressions()):
         reason = "a token of it was counted in this batch before."
     if reason is not None:
-        return refuse(reason)
+        return _refuse(writer, moment, batched, reason)
     for key, place in zip(batched.keys, wanted, strict=True):
         account = booking.accounts[place]
         if not isinstance(account, Account):
@@ -84,8 +88,23 @@ def commit_batch(writer: Writer, lanes: int, moment: int, batched: Batched) -> S
     return Settlement.OK
 
 
+def was_refused(reader: Reader, batch: str, group: str) -> bool:
+    """Whether a version of this group ever was. A row that is there counts, whatever its seal says."""
+    return reader.ask(_REFUSAL, [(name("a batch", batch), name("a group", group))])()[0] is not None
+
+
+def seal_of_refusal(batch: str, group: str, day: int) -> bytes:
+    return sha256(f"refused\n{batch}\n{group}\n{day}".encode()).digest()[:8]
+
+
 def seal_of_batch(batch: str, group: str, content: bytes, reports: int, day: int) -> bytes:
     return sha256(f"{batch}\n{group}\n{content.hex()}\n{reports}\n{day}".encode()).digest()[:8]
+
+
+def _refuse(writer: Writer, moment: int, batched: Batched, reason: str) -> Settlement:
+    content = (batched.batch, batched.group, day_of(moment))
+    writer.insert(REFUSALS, [(*content, seal_of_refusal(*content))], unless_there=True)  # the first one stands
+    return refuse(reason)
 
 
 def _sealed(batched: Batched, row: Row) -> Sequence[object]:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from datetime import date
 
 from tacit.errors import Conflict, LedgerDamaged, TacitError
-from tacit.ledger.batches import Batched, commit_batch
+from tacit.ledger.batches import Batched, commit_batch, was_refused
 from tacit.ledger.booking import Counted
 from tacit.ledger.chain import digest
 from tacit.ledger.clock import Clock, now
@@ -26,15 +26,7 @@ from tacit.ledger.forgetting import forget
 from tacit.ledger.grouping import GroupCommit
 from tacit.ledger.impression_rows import BOOK, lane_of_impression
 from tacit.ledger.names import name
-from tacit.ledger.offers import (
-    LAPSED,
-    STILL_LAPSED,
-    Offered,
-    checked_offer,
-    commit_offers,
-    lapsed_before,
-    slot_key,
-)
+from tacit.ledger.offers import LAPSED, STILL_LAPSED, Offered, checked_offer, commit_offers, lapsed_before, slot_key
 from tacit.ledger.opened import OpenedLedger
 from tacit.ledger.reporting import Report, checked, commit_reports
 from tacit.ledger.settling import Settlement, Shown, checked_shown, commit_settlements
@@ -76,7 +68,8 @@ class ImpressionLedger(OpenedLedger):
     def offer(self, offered: Offered) -> None:
         """Keeps an offer and returns when it is on the disk; send it only after that. The same again changes nothing.
 
-        The same token with other content raises Conflict.
+        The same token with other content raises Conflict. An offer that could not be settled any more, by the ledger's time,
+        raises LedgerUnavailable: what cannot be billed must not be shown.
         """
         self.offer_many([offered])
 
@@ -110,12 +103,17 @@ class ImpressionLedger(OpenedLedger):
         """Counts a shuffled batch, reports (token, item), in one transaction: all of it, once, or nothing of it.
 
         The same batch again is a duplicate. Other reports under the same batch and group, a repeated token and an item without
-        a price are conflicts.
+        a price are conflicts: they count nothing, and ``refused`` remembers them.
         """
         batched = Batched(batch, group, reports, prices)
         lanes = self._store.lanes
         with _no_surprise(), self._store.write(BOOK, batched.lanes(lanes)) as writer:
             return commit_batch(writer, lanes, self._moment(), batched)
+
+    def refused(self, batch: str, group: str) -> bool:
+        """Whether any version of this group was ever a conflict, here or in another process."""
+        with self._store.read() as reader:
+            return was_refused(reader, batch, group)
 
     def engage(self, token: str, bit: int) -> Settlement:
         """Keeps the randomised bit for an impression that was settled before. The same again is a duplicate."""
@@ -130,7 +128,10 @@ class ImpressionLedger(OpenedLedger):
             return engagements_of(reader, name("an item", item))
 
     def forget(self) -> int:
-        """Deletes the offers that expired more than 24 hours ago, and returns how many. What was counted stays counted."""
+        """Deletes the offers that expired more than 24 hours ago, and returns how many. What was counted stays counted.
+
+        By the clock: one that runs ahead deletes offers that could still have been settled, and their reports are unknown then.
+        """
         lanes = self._store.lanes
         given = (lapsed_before(self._moment()),)
         return forget(self._store, OFFERS, LAPSED, STILL_LAPSED, given, lambda key: lane_of_impression(key[0], lanes))
@@ -167,7 +168,7 @@ class ImpressionLedger(OpenedLedger):
     def _commit_offers(self, offers: list[Offered]) -> list[TacitError | None]:
         ids = [digest(offered.token) for offered in offers]
         with self._store.write(BOOK, self._lanes_of(ids)) as writer:
-            return commit_offers(writer, offers, ids)
+            return commit_offers(writer, self._store.lanes, self._moment(), offers, ids)
 
     def _commit_settlements(self, reports: list[Shown]) -> list[Settlement | TacitError]:
         lanes, keys = self._store.lanes, [report.keys for report in reports]

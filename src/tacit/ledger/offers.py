@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, TacitError
+from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, LedgerUnavailable, TacitError
 from tacit.ledger.booking import micros_of
 from tacit.ledger.chain import digest
 from tacit.ledger.clock import END_OF_TIME, SECOND
+from tacit.ledger.impression_rows import lane_of_impression
 from tacit.ledger.names import name
 from tacit.ledger.stores.interface import Query, Row, Writer
 from tacit.ledger.stores.schema import OFFERS
@@ -60,8 +61,13 @@ def checked_offer(offered: Offered) -> Offered:
     return Offered(token, exact, context, expires, slots)
 
 
-def commit_offers(writer: Writer, offers: Sequence[Offered], ids: Sequence[bytes]) -> list[TacitError | None]:
-    """Keeps each offer, once; the error where its token stands for something else. The caller's transaction makes it durable."""
+def commit_offers(
+    writer: Writer, lanes: int, moment: int, offers: Sequence[Offered], ids: Sequence[bytes]
+) -> list[TacitError | None]:
+    """Keeps each offer, once; the error where its token stands for something else, or where it could never be settled.
+
+    Whether it could is judged as its settlement will be, by the ledger's time. The caller's transaction makes it durable.
+    """
     rows = writer.ask(OFFER, [(id,) for id in ids])()
     new: dict[bytes, Row] = {}
     outcomes: list[TacitError | None] = []
@@ -69,6 +75,9 @@ def commit_offers(writer: Writer, offers: Sequence[Offered], ids: Sequence[bytes
         content = _content(offered)
         kept = row or new.get(id)
         if kept is None:
+            if is_late(offered.expires, max(moment, writer.tips[lane_of_impression(id, lanes)].at)):
+                outcomes.append(_too_late())
+                continue
             new[id] = (content, offered.expires, seal_of_offer(id, content, offered.expires))
             outcomes.append(None)
         elif kept[:2] == (content, offered.expires):
@@ -98,6 +107,14 @@ def slot_key(token: str, slot: int) -> bytes:
 def is_late(expires: int, moment: int) -> bool:
     """Whether what expired then can no longer be reported."""
     return (expires + GRACE) * SECOND < moment
+
+
+def _too_late() -> LedgerUnavailable:
+    return LedgerUnavailable(
+        "by the ledger's time this offer could not be settled any more, and must not be sent. Either its expiry is wrong, or the "
+        "clock is behind, or it was ahead when something was counted: the ledger's time does not go back. Mend the clock; then "
+        "wait until it has caught up, or go on in a new ledger."
+    )
 
 
 def lapsed_before(moment: int) -> int:

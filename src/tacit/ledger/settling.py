@@ -82,6 +82,12 @@ def commit_settlements(
         else:
             outcomes.append(_settle(booking, report, own, offer, usable))
     booking.write()
+    late = outcomes.count(Settlement.EXPIRED)
+    if late:
+        log.warning(
+            "reports that came too late by the ledger's time, and were not counted: %d. If devices are in time, a clock was wrong.",
+            late,
+        )
     return outcomes
 
 

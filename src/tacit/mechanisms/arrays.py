@@ -11,14 +11,16 @@ from tacit.errors import InvalidInput
 
 
 def real_array(raw: ArrayLike, what: str) -> NDArray[np.float64]:
-    """``raw`` as float64; complex numbers, text and ragged lists are refused."""
+    """``raw`` as float64; complex numbers, text and ragged lists are refused. What a float cannot hold is infinite."""
     try:
         values = np.asarray(raw)
         if values.dtype.kind not in "biufO":
             raise TypeError
-        with np.errstate(over="ignore"):  # a wider float beyond float64 becomes infinite
+        with np.errstate(all="ignore"):  # a wider float beyond float64 becomes infinite, or 0
             return values.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:  # and so does a whole number: to refuse it would tell of one cell
+        return np.array([_wide(cell) for cell in values.flat], dtype=np.float64).reshape(values.shape)
+    except (TypeError, ValueError):
         raise InvalidInput(f"{what} must be an array of real numbers.") from None
 
 
@@ -46,6 +48,13 @@ def real_table(raw: Any, what: str, columns: int | None = None) -> sparse.csr_ar
     if dense.dtype.kind in "OUS":
         dense = np.array([[_float(cell) for cell in row] for row in dense], dtype=np.float64).reshape(dense.shape)
     return sparse.csr_array(real_array(dense, what))
+
+
+def _wide(cell: Any) -> float:
+    try:
+        return math.nan if cell is None else float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
 
 
 def _float(cell: object) -> float:

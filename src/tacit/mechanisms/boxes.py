@@ -72,6 +72,7 @@ class ScaledScores:
     def among(self, left: Sequence[int]) -> "ScaledScores":
         return ScaledScores(len(left), self.steps)
 
+    @np.errstate(all="ignore")  # whether something underflows is private: no setting of a caller makes it an error
     def integers(self, raw: Scores) -> NDArray[np.int64]:
         scores = _for(self.k, raw)
         np.clip(scores, -_LARGEST, _LARGEST, out=scores)  # what is no number stays so
@@ -132,6 +133,7 @@ class ClippedScores:
     def among(self, left: Sequence[int]) -> "ClippedScores":
         return ClippedScores(tuple(self.centres[place] for place in left), self.width, self.steps)
 
+    @np.errstate(all="ignore")
     def integers(self, raw: Scores) -> NDArray[np.int64]:
         scores = _for(len(self.centres), raw)
         low, high, span = self._edges

@@ -61,9 +61,11 @@ def _rate(loss_of: Callable[[tuple[float, ...]], Loss | None], source: Boxed, ep
 @lru_cache(maxsize=1024)  # all of it is public, and asked for at every decision
 def _solved(loss_of: Callable[[tuple[float, ...]], Loss | None], gaps: tuple[float, ...], epsilon: float) -> float:
     """A lambda whose loss is at most epsilon, and by at most three margins less; 0 where nothing is gained."""
-    loss = loss_of(gaps) if gaps else None
     margin = MARGIN * max(1.0, epsilon)
     target = epsilon - margin
+    if not target > 0.0:  # no loss is below it; epsilon / 2 may have left the floats
+        return 0.0
+    loss = loss_of(gaps) if gaps else None
     low, high = epsilon / 2.0, epsilon
     if loss is None or not (below := loss(low) - target) <= 0.0:
         return 0.0

@@ -113,6 +113,7 @@ class Envelope:
             draw[waiting] -= weights[waiting, item]
         return chosen
 
+    @np.errstate(all="ignore")  # what is private raises nothing, whatever a caller has set
     def _ranked(self, raw: ArrayLike) -> NDArray[np.float64]:
         scores = candidate_scores(raw)
         if scores.shape[-1] != len(self.floors):

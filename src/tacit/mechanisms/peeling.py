@@ -60,7 +60,8 @@ class Peeling:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """The sum of the picks: nothing for those that promise 0, such as the only candidate left."""
+        """Epsilon, of which every pick has the same share, also one that promises 0 (the only candidate left) and leaves its share
+        unused; nothing where all of them promise 0."""
         free = all(self._of(range(self.candidates - pick)).guarantee.epsilon == 0.0 for pick in range(self.slots))
         return pure(0.0 if free else self.epsilon, self.rule.guarantee.protects, proof=self.name)
 

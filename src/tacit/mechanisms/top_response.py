@@ -93,6 +93,7 @@ class TopResponse:
         chosen = [self._choose(scores[start : start + rows], noise) for start in range(0, max(1, len(scores)), rows)]
         return released(np.concatenate(chosen), self.guarantee, noise)
 
+    @np.errstate(all="ignore")
     def _choose(self, scores: NDArray[np.float64], noise: Noise) -> NDArray[np.int64]:
         np.fmax(scores, _LOWEST, out=scores)
         among_best = Fraction(self.d * self.best_weight, self.total_weight)
@@ -117,6 +118,7 @@ def power_of_e_below(epsilon: float) -> int:
     return max(exp_bounds(Fraction(epsilon), BITS + 96)[0] >> 96, 1 << BITS)
 
 
+@np.errstate(all="ignore")  # what is private raises nothing, whatever a caller has set
 def _ranked(raw: ArrayLike, m: int) -> NDArray[np.float64]:
     """Scores that can be put in order: what is no number counts as the lowest."""
     scores = candidate_scores(raw)

@@ -9,8 +9,8 @@ device  -> server    Engagement        a click, as a randomised bit
 """
 
 from tacit.messages.private_selection_impression import Batch, Engagement, Impression, ShuffledReport
-from tacit.messages.private_selection_offer import MOST_CANDIDATES, BatchTerms, Candidate, Offer, OfferRequest
-from tacit.messages.private_selection_policy import MOST_EPSILON, Bounding, Policy, Rule
+from tacit.messages.private_selection_offer import BatchTerms, Candidate, Offer, OfferRequest
+from tacit.messages.private_selection_policy import MOST_CANDIDATES, MOST_EPSILON, Bounding, Policy, Rule
 
 __all__ = [
     "MOST_CANDIDATES",

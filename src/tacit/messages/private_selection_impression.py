@@ -1,6 +1,6 @@
 """What leaves a device in private selection: the items that were shown, exactly; or a shuffled report; or a randomised click."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -8,7 +8,7 @@ from tacit.checks import keep
 from tacit.errors import InvalidMessage
 from tacit.guarantees import Release
 from tacit.messages import fields
-from tacit.messages.private_selection_offer import Offer
+from tacit.messages.private_selection_offer import Offer, item_name
 from tacit.messages.private_selection_policy import MOST_SLOTS
 
 VERSION = 1
@@ -19,15 +19,17 @@ MOST_REPORTS = 10**6
 class Impression:
     """These items of the offer with this token were shown, one in each slot. No score, rank, probability or time is in it."""
 
-    token: str
-    items: tuple[str, ...]
+    token: str = field(repr=False)
+    items: tuple[str, ...] = field(repr=False)
 
     def __post_init__(self) -> None:
         fields.hexadecimal(self.token, "$.token", length=32)
+        if not isinstance(self.items, (tuple, list)):
+            raise InvalidMessage("the items of an impression are a tuple of texts; of one item, (item,).")
         listed = fields.listed(list(self.items), "$.items")
         if not 1 <= len(listed) <= MOST_SLOTS:
             raise InvalidMessage(f"an impression has 1 to {MOST_SLOTS} items.")
-        keep(self, items=tuple(fields.text(item, "$.items", least=1, most=200) for item in listed))
+        keep(self, items=tuple(item_name(item, "$.items") for item in listed))
         if len(set(self.items)) < len(self.items):
             raise InvalidMessage("an impression names every item once.")
 
@@ -52,13 +54,13 @@ class ShuffledReport:
 
     batch: str
     group: str
-    item: str
-    token: str  # in hexadecimal digits
+    item: str = field(repr=False)
+    token: str = field(repr=False)  # in hexadecimal digits
 
     def __post_init__(self) -> None:
         fields.text(self.batch, "$.batch", least=1, most=100)
         fields.hexadecimal(self.group, "$.group", length=32)
-        fields.text(self.item, "$.item", least=1, most=200)
+        item_name(self.item, "$.item")
         fields.hexadecimal(self.token, "$.token", least=32, most=400)
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +79,7 @@ class Batch:
 
     id: str
     group: str
-    reports: tuple[tuple[str, str], ...]  # (token, item), ascending
+    reports: tuple[tuple[str, str], ...] = field(repr=False)  # (token, item), ascending
 
     def __post_init__(self) -> None:
         fields.text(self.id, "$.id", least=1, most=100)
@@ -87,7 +89,7 @@ class Batch:
             raise InvalidMessage(f"a batch has at most {MOST_REPORTS:,} reports.")
         for token, item in self.reports:
             fields.hexadecimal(token, "$.reports.token", least=32, most=400)
-            fields.text(item, "$.reports.item", least=1, most=200)
+            item_name(item, "$.reports.item")
         tokens = [token for token, _ in self.reports]
         if any(second <= first for first, second in pairwise(tokens)):
             raise InvalidMessage("the reports of a batch stand in rising order of their tokens, each token once.")
@@ -108,24 +110,34 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Engagement:
-    """Whether what was shown for this token was clicked, as a bit that was flipped by chance on the device. Made from a release."""
+    """Whether what was shown for this token was clicked, as a bit that was flipped by chance on the device. Made from a release.
 
-    token: str
+    ``epsilon`` is public, and says how often it is flipped: whoever counts bits of another epsilon as his own counts wrongly.
+    """
+
+    token: str = field(repr=False)
     bit: int
+    epsilon: float
 
     def __post_init__(self) -> None:
         fields.hexadecimal(self.token, "$.token", length=32)
         fields.whole(self.bit, "$.bit", least=0, most=1)
+        keep(self, epsilon=fields.real(self.epsilon, "$.epsilon"))
+        if not self.epsilon > 0.0:
+            raise InvalidMessage("the epsilon of an engagement lies above 0.")
 
     @classmethod
-    def from_release(cls, release: Release[int], token: str) -> "Engagement":
-        return cls(token, release.value)
+    def from_release(cls, release: Release[int], token: str, epsilon: float) -> "Engagement":
+        """The message of a release at ``epsilon``, which only a release that promises nothing does not name itself."""
+        if not release.guarantee.promises_nothing and release.guarantee.epsilon != epsilon:
+            raise InvalidMessage("the epsilon of an engagement is that of its release.")
+        return cls(token, release.value, epsilon)
 
     def to_json(self) -> dict[str, Any]:
-        return {"version": VERSION, "token": self.token, "bit": self.bit}
+        return {"version": VERSION, "token": self.token, "bit": self.bit, "epsilon": self.epsilon}
 
     @classmethod
     def from_json(cls, value: object) -> "Engagement":
-        found = fields.members(value, "an engagement", ("version", "token", "bit"))
+        found = fields.members(value, "an engagement", ("version", "token", "bit", "epsilon"))
         fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
-        return cls(found["token"], found["bit"])
+        return cls(found["token"], found["bit"], fields.real(found["epsilon"], "$.epsilon"))

@@ -5,7 +5,7 @@ device's group id covers it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import pairwise
 from json import dumps
@@ -15,13 +15,13 @@ from typing import Any
 from tacit.checks import keep
 from tacit.errors import InvalidMessage
 from tacit.messages import fields
-from tacit.messages.private_selection_policy import Policy
+from tacit.messages.private_selection_policy import MOST_CANDIDATES, Policy
 
 VERSION = 1
-MOST_CANDIDATES = 10_000
 MOST_MICROS = 10**15
 MOST_SCORE = 1e15
 MOST_SECONDS = 2_900_000 * 86_400
+MOST_ITEM = 128  # characters: as many as a ledger takes
 _NAMES = ("version", "token", "expires", "policy", "candidates", "batch")
 
 
@@ -60,7 +60,7 @@ class Candidate:
     bid_micros: int = 1_000_000
 
     def __post_init__(self) -> None:
-        fields.text(self.item, "$.candidates.item", least=1, most=200)
+        item_name(self.item, "$.candidates.item")
         keep(self, public_score=fields.real(self.public_score, "$.candidates.public_score"))
         if abs(self.public_score) > MOST_SCORE:
             raise InvalidMessage(f"public scores lie within {MOST_SCORE:g} of 0.")
@@ -101,10 +101,10 @@ class BatchTerms:
 class Offer:
     """Nothing in it is private. A device believes no number of it: it validates, and counts the cost itself."""
 
-    token: str  # 32 hexadecimal digits
+    token: str = field(repr=False)  # 32 hexadecimal digits
     expires: int  # seconds since 1970
     policy: Policy
-    candidates: tuple[Candidate, ...]  # in the server's order, the publicly best first
+    candidates: tuple[Candidate, ...] = field(repr=False)  # in the server's order, the publicly best first
     batch: BatchTerms | None = None
 
     def __post_init__(self) -> None:
@@ -161,6 +161,14 @@ class Offer:
             tuple(Candidate.from_json(one) for one in listed),
             None if found["batch"] is None else BatchTerms.from_json(found["batch"]),
         )
+
+
+def item_name(value: object, path: str) -> str:
+    """The name of an item, as a ledger takes it: what can be offered can be billed."""
+    item = fields.text(value, path, least=1, most=MOST_ITEM)
+    if not item.isprintable():
+        raise InvalidMessage(f"expected a text without line breaks or control characters at {path}.")
+    return item
 
 
 def _in_one_way(value: Any) -> Any:

@@ -5,7 +5,7 @@ Whatever an offer says, the device works out for itself what a policy costs (``c
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +15,7 @@ from tacit.messages import fields
 
 VERSION = 1
 MOST_EPSILON = 40.0  # beyond it a sampler lies but once in 10^17: say openly that nothing is promised
+MOST_CANDIDATES = 10_000
 MOST_SLOTS = 100
 FLOOR_BITS = 32  # the floors of an envelope are whole numbers of 2^-32
 NAMES = ("version", "id", "epsilon", "m", "d", "slots", "bounding", "width", "floors")
@@ -63,7 +64,7 @@ class Policy:
             keep(self, rule=Rule(self.rule), bounding=Bounding(self.bounding))
         except ValueError:
             raise InvalidMessage(f"a policy is one of {', '.join(Rule)}, its scores {', '.join(Bounding)}.") from None
-        fields.whole(self.m, "$.policy.m", least=1, most=10_000)
+        fields.whole(self.m, "$.policy.m", least=1, most=MOST_CANDIDATES)
         fields.whole(self.slots, "$.policy.slots", least=1, most=min(MOST_SLOTS, self.m))
         fields.whole(self.d, "$.policy.d", least=1, most=self.m)
         keep(self, epsilon=fields.real(self.epsilon, "$.policy.epsilon"))
@@ -99,9 +100,6 @@ class Policy:
     def without_cost(self) -> "Policy":
         """What is done instead where a limit forbids this policy: the public ranking."""
         return Policy(Rule.PUBLIC, self.m, slots=self.slots)
-
-    def with_slots(self, slots: int) -> "Policy":
-        return replace(self, slots=slots)
 
     def _check_floors(self, floors: Sequence[int]) -> None:
         checked = tuple(

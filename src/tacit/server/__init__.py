@@ -1,7 +1,8 @@
 """The server: sees released values and public data only. It cannot reach a mechanism."""
 
+from tacit.models.policy_choice import Spread
 from tacit.server.algorithms import Algorithm, LocalModel, Settings
-from tacit.server.blind_tokens import BlindTokens, PlainTokens
+from tacit.server.blind_tokens import BlindTokens, OnDisk, PlainTokens
 from tacit.server.clicks import ClickEstimate, click_estimate
 from tacit.server.counterfactual import Estimate, Exploration, Explored, estimate
 from tacit.server.listings import Listings
@@ -23,6 +24,7 @@ __all__ = [
     "Listings",
     "LocalModel",
     "MultiSelection",
+    "OnDisk",
     "PlainTokens",
     "Population",
     "PriceRule",
@@ -31,6 +33,7 @@ __all__ = [
     "Settings",
     "SettledBatch",
     "ShuffledSelection",
+    "Spread",
     "View",
     "click_estimate",
     "estimate",

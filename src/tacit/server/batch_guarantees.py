@@ -13,7 +13,7 @@ def local_guarantee(policy: Policy) -> Guarantee:
     """Of one report under ``policy``, against everybody."""
     if policy.rule is Rule.GREEDY and policy.m > 1:
         return nothing(ONE_PROFILE, "greedy: the privately best candidate is always shown")
-    # The index of the privately best candidate, by m-ary randomised response: the blanket bound is for this and no other.
+    # The index of the privately best candidate, once, by m-ary randomised response: the blanket bound is for this and no other.
     proof = "randomised-response" if _is_response(policy) else ""
     return pure(policy.cost, ONE_PROFILE, proof=proof)
 
@@ -31,9 +31,9 @@ def batch_guarantee(
 ) -> Guarantee:
     """The guarantee of a user in a group of ``n`` reports that were all drawn under ``policy``.
 
-    Blanket bound for rr with d = 1 and one report each, else the numerical bound, which holds for every mechanism. The local
-    guarantee, with a note, where a condition is missing or the group is smaller than ``n_min``. ``public``, ``uniform`` and a
-    single candidate need no cover: epsilon is 0.
+    Blanket bound for rr with d = 1, one slot and one report each, else the numerical bound of all slots together, which holds
+    for every mechanism. The local guarantee, with a note, where a condition is missing, the group is smaller than ``n_min``, or
+    next to nothing is gained. ``public``, ``uniform`` and a single candidate need no cover: epsilon is 0.
     """
     local = local_guarantee(policy)
     users = n // reports_each if everybody else n
@@ -55,4 +55,4 @@ def batch_guarantee(
 
 
 def _is_response(policy: Policy) -> bool:
-    return policy.rule is Rule.RR and policy.d == 1
+    return policy.rule is Rule.RR and policy.d == 1 and policy.slots == 1

@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.errors import InvalidParameter, UnknownName
 from tacit.ledger.names import name
 from tacit.messages.private_selection import MOST_CANDIDATES
-from tacit.server.pricing import MOST_MICROS, PPM, PriceRule, Ranking, rank_whole, wholes
+from tacit.messages.private_selection_offer import MOST_MICROS
+from tacit.server.pricing import PPM, PriceRule, Ranking, rank_whole, require_billable, wholes
 
 ByContext = ArrayLike | Callable[[str], ArrayLike]
+MOST_LISTINGS = 10**6
 MOST_QUALITY = 1e15
 _ONE = 1_000_000  # the bid of an item in a recommendation without money: its score is its quality
 _SCORE = PPM * 1_000_000  # a score of one unit of money
@@ -68,6 +70,14 @@ class Listings:
     def same_in_every_context(self) -> bool:
         return self._fixed is not None
 
+    def billed_by(self, rule: PriceRule | str | None) -> PriceRule:
+        """The rule by which these are priced: that which is given, if it can be."""
+        usual = PriceRule.FREE if self._quality else PriceRule.SECOND_PRICE_PUBLIC
+        found = usual if rule is None else require_billable(rule)
+        if self._quality and found is not PriceRule.FREE:
+            raise InvalidParameter("listings without bids are free: nobody can be billed for them.")
+        return found
+
     def priced(
         self,
         context: str = "",
@@ -90,6 +100,11 @@ class Listings:
             ranking = rank_whole(bids, known.astype(np.int64, copy=False), reserve_micros, rule)
             # rounded to the nearest float, which never turns the order round
             scores = np.array(ranking.scores, dtype=np.float64) / _SCORE
+        if len(ranking.order) > MOST_CANDIDATES:
+            raise InvalidParameter(
+                f"an auction is held among at most {MOST_CANDIDATES:,} listings, and {len(ranking.order):,} are eligible. "
+                "Name those of this one with among=, or raise the reserve."
+            )
         where = ranking.order if places is None else [int(places[place]) for place in ranking.order]
         return Priced(
             tuple(self.items[place] for place in where),
@@ -100,10 +115,12 @@ class Listings:
         )
 
     def _among(self, items: Sequence[str]) -> NDArray[np.int64]:
-        if isinstance(items, str) or len(set(items)) < len(items):
+        is_slate = isinstance(items, (Sequence, np.ndarray)) and not isinstance(items, str)
+        wanted: list[str] = list(items) if is_slate else []
+        if not is_slate or not all(isinstance(item, str) for item in wanted) or len(set(wanted)) < len(wanted):
             raise InvalidParameter("a slate is a sequence of items, each of them once.")
         try:
-            return np.array([self._places[item] for item in items], dtype=np.int64)
+            return np.array([self._places[item] for item in wanted], dtype=np.int64)
         except KeyError:
             raise UnknownName("a slate holds an item that is not listed. List it first, with its bid.") from None
 
@@ -126,8 +143,8 @@ class Listings:
 
 def _names(items: Sequence[str]) -> tuple[str, ...]:
     """Names as a ledger takes them; each is there once."""
-    if isinstance(items, str) or len(items) > MOST_CANDIDATES:
-        raise InvalidParameter(f"listings are a sequence of at most {MOST_CANDIDATES:,} items.")
+    if isinstance(items, str) or len(items) > MOST_LISTINGS:
+        raise InvalidParameter(f"listings are a sequence of at most {MOST_LISTINGS:,} items.")
     checked = tuple(name("an item", item) for item in items)
     if len(set(checked)) < len(checked):
         raise InvalidParameter("every item is listed once.")

@@ -18,6 +18,7 @@ from tacit.server.population import Population
 
 AUTO = "auto"
 _GAMMA_OF_RR = 0.8
+_USUAL_EPSILON = 1.0
 _MICRO = 1e6
 
 
@@ -34,13 +35,16 @@ class View(NamedTuple):
 
 
 class PolicyMaker:
-    """From an auction to a View. ``policy`` is "auto", "rr", "public", or a Policy whose m is the most to be offered."""
+    """From an auction to a View. ``policy`` is "auto", "rr", "public", or a Policy whose m is the most to be offered.
+
+    Where there is money and no ``spread`` is given, `auto` takes the usual one, Spread(): a sigma of 1 in log odds.
+    """
 
     def __init__(
         self,
         policy: str | Policy,
         *,
-        epsilon: float,
+        epsilon: float | None,
         spread: Spread | Population | None,
         gamma: float | None,
         slots: int,
@@ -49,7 +53,9 @@ class PolicyMaker:
     ) -> None:
         self.slots = whole("slots", slots, least=1, most=MOST_SLOTS)
         self.most_d = whole("most_d", most_d, least=1)
-        self.epsilon = positive("epsilon", epsilon)
+        if epsilon is not None and isinstance(policy, Policy) and epsilon != policy.epsilon:
+            raise InvalidParameter("the policy has its own epsilon: leave it out, or say the same.")
+        self.epsilon = positive("epsilon", _USUAL_EPSILON if epsilon is None or isinstance(policy, Policy) else epsilon)
         if self.epsilon > MOST_EPSILON:
             raise InvalidParameter(f"epsilon is at most {MOST_EPSILON:g}; a larger one promises nothing.")
         self.fixed = _template(policy, self.epsilon, self.slots)
@@ -76,9 +82,14 @@ class PolicyMaker:
             return None
         return _view(priced, self._auto(priced, close) if self.fixed is None else _fitted(self.fixed, close))
 
-    def everything(self, priced: Priced) -> View:
-        """The same auction with every eligible listing, chosen uniformly."""
-        return _view(priced, Policy(Rule.UNIFORM, len(priced.items)))
+    @property
+    def public(self) -> bool:
+        """Whether only what is publicly best is ever shown."""
+        return self.fixed is not None and self.fixed.rule is Rule.PUBLIC
+
+    def uniform(self, priced: Priced, most: int) -> View:
+        """The same auction: of all eligible listings the ``most`` publicly best, chosen uniformly."""
+        return _view(priced, Policy(Rule.UNIFORM, min(most, len(priced.items))))
 
     def _close(self, priced: Priced) -> int:
         """How many have a score of at least (1 - gamma) times the best; with money in whole numbers, to the last digit."""

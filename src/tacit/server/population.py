@@ -22,6 +22,8 @@ class Population:
         table: NDArray[np.float64] = np.asarray(quality, dtype=np.float64)
         if table.ndim != 2 or not len(table) or table.shape[1] != len(items) or not np.isfinite(table).all():
             raise InvalidParameter("a population has a row of finite numbers for each person, one for each item.")
+        if isinstance(items, str) or len(set(items)) < len(items):
+            raise InvalidParameter("a population knows every item once.")
         people = np.arange(DRAWS) * len(table) // DRAWS if len(table) > DRAWS else np.arange(DRAWS) % len(table)
         self._places = {item: place for place, item in enumerate(items)}
         self._table = table[people].T

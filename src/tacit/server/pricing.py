@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import member, whole
 from tacit.errors import InvalidParameter
+from tacit.messages.private_selection_offer import MOST_MICROS
 
 PPM = 10**6  # parts of a probability
-MOST_MICROS = 10**15
 _FEW = 64  # listings
 _MOST_IN_64_BITS = (1 << 63) - 1
 
@@ -127,6 +127,8 @@ def wholes(what: str, values: ArrayLike, most: int) -> NDArray[np.int64]:
         array = np.asarray(values)
     except (OverflowError, ValueError):
         array = np.empty((0, 0))
+    if isinstance(values, (list, tuple)) and any(isinstance(one, (bool, np.bool_)) for one in values):
+        array = np.empty((0, 0))  # numpy would take a truth value among numbers for one of them
     if array.ndim == 1 and not array.size:
         return np.empty(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":

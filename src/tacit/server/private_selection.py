@@ -5,42 +5,57 @@
     shop.bill(impression)                                     # ok, duplicate, conflict, unknown or expired
     shop.statement(*month(2026, 11))
 
-An offer is a function of public data: listings, context, the server's own coins. Of a request only the consent changes it, and of
-the answer consent changes only the policy: the same candidates are priced, written and sent either way.
+An offer is a function of public data: listings, context, consent and the server's own coins. Without consent the candidates and
+prices are those of the usual offer, and only its policy is another one, `public`. With consent a share of the offers, drawn by the
+server's coins alone, is explored instead: `uniform` over the first ``most_explored`` in public rank, which may be more or fewer.
 """
 
+import logging
 import os
 from collections.abc import Collection, Sequence
 from datetime import date
+from typing import Self
 
 import numpy as np
 
-from tacit.checks import member, whole
+from tacit.checks import finite, whole
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.ledger import ImpressionLedger, ImpressionStatement, Offered, Settlement
 from tacit.ledger.clock import SECOND, Clock, now
 from tacit.ledger.stores import Target
-from tacit.messages.private_selection import Engagement, Impression, Offer, OfferRequest, Policy
+from tacit.messages.private_selection import MOST_CANDIDATES, Engagement, Impression, Offer, OfferRequest, Policy
+from tacit.messages.private_selection_offer import MOST_MICROS
 from tacit.models.policy_choice import Spread
 from tacit.server.clicks import ClickEstimate, click_estimate
 from tacit.server.counterfactual import Exploration
 from tacit.server.listings import Listings, Priced
 from tacit.server.policies import AUTO, PolicyMaker, View
 from tacit.server.population import Population
-from tacit.server.pricing import MOST_MICROS, PriceRule, require_billable
+from tacit.server.pricing import PriceRule
+
+log = logging.getLogger("tacit.server")
 
 EXPLORE = 0.02
+MOST_EXPLORED = 100  # listings
 _HOUR = 3600
-_MOST_LASTS = (
-    15 * 24 * _HOUR
-)  # an offer may live twice as long, and devices take none that expires more than 31 days ahead
+# An offer may live twice as long, and devices take none that expires more than 31 days ahead.
+_MOST_LASTS = 15 * 24 * _HOUR
 
 
 class PrivateSelection:
     """``policy`` is "auto", "rr", "public", or a Policy whose m is the most to be offered. ``rng`` is the server's own coins.
+    ``epsilon`` is 1 by default; a Policy has its own.
 
     ``gamma`` keeps candidates whose score is at least (1 - gamma) times the best: 1 by default, 0.8 with rr. ``reserve_micros`` is
-    the least bid. A share ``explore`` of the offers to those who consent is `uniform` over all eligible listings, flagged as such.
+    the least bid. Without a ``spread`` that of log odds is taken to be 1, Spread(1.0, "logit-normal").
+
+    A share ``explore`` of the offers to those who consent, 0.02 by default and with the policy `public` or several slots 0, is
+    `uniform` over the ``most_explored`` publicly best of all eligible listings, and flagged as such. Each of these m is shown with
+    probability exactly 1/m, so that estimates hold for every public way to choose among them, and for none that goes beyond.
+
+    Bits that were flipped at another epsilon than ``click_epsilon`` are refused. Lapsed offers are deleted while offers are made,
+    at most once an hour by the clock, as by ``ledger.forget()``.
+
     ``contexts`` are the classes of context that may be kept with an offer; where none are named, none is kept. An offer expires at
     a multiple of ``lasts`` seconds, one to two of them away: it says no more than that about when it was made. ``ledger`` is an
     open impression ledger, or where to open or create one.
@@ -52,12 +67,13 @@ class PrivateSelection:
         ledger: ImpressionLedger | Target,
         *,
         policy: str | Policy = AUTO,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         spread: Spread | Population | None = None,
         reserve_micros: int = 0,
         gamma: float | None = None,
         price_rule: PriceRule | str | None = None,
         explore: float | None = None,
+        most_explored: int = MOST_EXPLORED,
         slots: int = 1,
         most_d: int = 1,
         lasts: int = _HOUR,
@@ -78,22 +94,36 @@ class PrivateSelection:
             most_d=most_d,
             with_money=not listings.without_money,
         )
-        self.price_rule = _rule(price_rule, listings)
+        self.price_rule = listings.billed_by(price_rule)
         self.reserve_micros = whole("reserve_micros", reserve_micros, least=0, most=MOST_MICROS)
         self.lasts = whole("lasts", lasts, least=1, most=_MOST_LASTS)
-        self.explore = _share(explore, self._maker.slots)
+        self.explore = _share(explore, self._maker)
+        self.most_explored = whole("most_explored", most_explored, least=1, most=MOST_CANDIDATES)
         self.contexts = None if contexts is None else frozenset(contexts)
         self.exploration = Exploration(click_epsilon, clock=clock)
         self._rng, self._clock = np.random.default_rng() if rng is None else rng, clock
+        self._tidied: int | None = None
         self._same: tuple[Priced, View | None] | None = None
-        if listings.same_in_every_context:
+        if listings.same_in_every_context and len(listings) <= MOST_CANDIDATES:  # of more, some are named each time
             self._same = self._worked_out("", None)  # public data only: mistakes are told now
+        self._opened = not isinstance(ledger, ImpressionLedger)
         self.ledger = (
             ledger if isinstance(ledger, ImpressionLedger) else ImpressionLedger.open_or_create(ledger, clock=clock)
         )
 
     def __repr__(self) -> str:
         return f"PrivateSelection({self.listings}, {self.price_rule})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the ledger, unless it was given open: then it is its owner's to close."""
+        if self._opened:
+            self.ledger.close()
 
     def offer(self, request: OfferRequest | str = "", *, among: Sequence[str] | None = None) -> Offer | None:
         """An offer for one device, on the disk before it is returned; None (`no_fill`) where nothing is eligible.
@@ -104,6 +134,7 @@ class PrivateSelection:
         if not isinstance(asked, OfferRequest):
             raise InvalidMessage("an offer is made for an OfferRequest, or for a context.")
         kept = self._kept(asked.context)
+        self._tidy()
         priced, view = self._views(asked.context, among)
         explored = self._rng.random() < self.explore  # drawn for everybody: what follows takes the same time
         if view is None:
@@ -111,7 +142,7 @@ class PrivateSelection:
         if not asked.consent:
             view = view._replace(policy=view.policy.without_cost())
         elif explored:
-            view = self._maker.everything(priced)
+            view = self._maker.uniform(priced, self.most_explored)
         offer = Offer(os.urandom(16).hex(), self._expiry(), view.policy, view.candidates)
         terms = tuple(zip(view.items, view.prices, strict=True))
         self.ledger.offer(Offered(offer.token, terms, kept, offer.expires, view.policy.slots))
@@ -137,9 +168,16 @@ class PrivateSelection:
         return settled
 
     def engage(self, engagement: Engagement) -> Settlement:
-        """Keeps a randomised click."""
+        """Keeps a randomised click. One that was flipped at another epsilon is a conflict: estimates would be wrong by it."""
         if not isinstance(engagement, Engagement):
             raise InvalidMessage("a click is reported as an Engagement: a bit that was flipped by chance, never raw.")
+        if engagement.epsilon != self.exploration.click_epsilon:
+            log.warning(
+                "a click was refused: it was flipped at epsilon = %g, and clicks are counted here at %g.",
+                engagement.epsilon,
+                self.exploration.click_epsilon,
+            )
+            return Settlement.CONFLICT
         kept = self.ledger.engage(engagement.token, engagement.bit)
         if kept is Settlement.OK:
             self.exploration.engaged(engagement)
@@ -171,21 +209,21 @@ class PrivateSelection:
             raise InvalidMessage("this context is none of those that are known here.")
         return context
 
+    def _tidy(self) -> None:
+        """Deletes lapsed offers, once an hour: for everybody's requests alike, before anything of one is looked at."""
+        moment = self._clock()
+        if self._tidied is None or moment - self._tidied >= _HOUR * SECOND:
+            self._tidied = moment
+            self.ledger.forget()
+
     def _expiry(self) -> int:
         return (self._clock() // SECOND // self.lasts + 2) * self.lasts
 
 
-def _rule(rule: PriceRule | str | None, listings: Listings) -> PriceRule:
-    usual = PriceRule.FREE if listings.without_money else PriceRule.SECOND_PRICE_PUBLIC
-    found = usual if rule is None else require_billable(member("price_rule", PriceRule, rule))
-    if listings.without_money and found is not PriceRule.FREE:
-        raise InvalidParameter("listings without bids are free: nobody can be billed for them.")
-    return found
-
-
-def _share(explore: float | None, slots: int) -> float:
+def _share(explore: float | None, maker: PolicyMaker) -> float:
     """Exploration needs clicks, and one bit cannot tell which of several items was clicked."""
-    share = float((EXPLORE if slots == 1 else 0.0) if explore is None else explore)
-    if not 0.0 <= share <= 1.0 or (slots > 1 and share > 0.0):
+    usual = EXPLORE if maker.slots == 1 and not maker.public else 0.0
+    share = finite("explore", usual if explore is None else explore)
+    if not 0.0 <= share <= 1.0 or (maker.slots > 1 and share > 0.0):
         raise InvalidParameter("explore is a share from 0 to 1 of the offers; with several slots it is 0.")
     return share

@@ -32,7 +32,7 @@ _NO_TOKEN = "0" * 32
 
 @dataclass(frozen=True, slots=True)
 class SettledBatch:
-    """A group's reports as the ledger took them. ``counted`` had good tokens and offered items, ``refused`` had not."""
+    """A group's reports as the ledger took them. ``counted`` of them are in the ledger; ``refused`` are not."""
 
     id: str
     group: str
@@ -53,7 +53,6 @@ class ShuffledSelection:
         self._opened: dict[
             str, tuple[Offer, str]
         ] = {}  # the offer of a batch, with no token, and the scope of its tokens
-        self._told_twice: set[tuple[str, str]] = set()
 
     def open(
         self, batch: str, policy: Policy, candidates: Sequence[Candidate], prices: Sequence[int], expires: int
@@ -88,10 +87,15 @@ class ShuffledSelection:
         applied = self._applied(offer, batch.group)
         prices = dict(zip(offer.items, offer.batch.prices, strict=True)) if offer.batch is not None else {}
         good = [(token, item) for token, item in batch.reports if item in prices and self._tokens.accepts(scope, token)]
+        if batch.reports and not good:
+            # To settle it with nothing would use its name up, and the reports could never be counted.
+            raise InvalidMessage(
+                "not one report of this batch has a good token, and nothing was settled. Was the server started again with "
+                "another seed? Then settle it with the seed that its tokens were made from."
+            )
         settlement = self._ledger.settle_batch(batch.id, batch.group, good, prices)
-        if settlement not in (Settlement.OK, Settlement.DUPLICATE):
-            self._told_twice.add((batch.id, batch.group))
-        return SettledBatch(batch.id, batch.group, settlement, applied, len(good), len(batch.reports) - len(good))
+        counted = len(good) if settlement in (Settlement.OK, Settlement.DUPLICATE) else 0
+        return SettledBatch(batch.id, batch.group, settlement, applied, counted, len(batch.reports) - counted)
 
     def guarantee(
         self,
@@ -111,8 +115,8 @@ class ShuffledSelection:
         """
         if not frozenset(stated) <= _STATED:
             raise InvalidParameter("only ONE_REPORT_EACH and NO_OTHER_PATH are the operator's to state.")
-        if (settled.id, settled.group) in self._told_twice:
-            # Two versions of one group differ by single reports, in the open.
+        if self._ledger.refused(settled.id, settled.group):
+            # Two versions of one group differ by single reports, in the open. The ledger knows of all processes.
             note = "not amplified: the group was told twice, with different reports"
             return repeat(local_guarantee(settled.policy), reports_each).assuming(note)
         blind = self._tokens.assumption

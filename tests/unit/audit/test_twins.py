@@ -13,6 +13,7 @@ from tacit.audit.twins.features import FloatNoise, RedrawnUntilInside, SeededNoi
 from tacit.audit.twins.mislabelled import Mislabelled, with_less_noise
 from tacit.audit.twins.private_selection import (
     FreshOnResend,
+    GreedyAlone,
     HalfWidth,
     NormalisedForOne,
     PrivateAbstention,
@@ -96,6 +97,17 @@ def test_twins_of_selection_on_a_device_claim_what_the_real_one_claims_and_are_l
     liked = [0.9, 0.2, 0.4, 0.6]  # where nothing is left out or withheld they do what the real one does
     assert (PrivateFilter(real).pmf(liked) == real.pmf(liked)).all()
     assert (PrivateAbstention(real).pmf(liked)[:4] == real.pmf(liked)).all()
+
+
+def test_what_is_greedy_alone_promises_nothing_and_draws_many_as_the_real_one_does() -> None:
+    real = TopResponse(4, 1, 1.0)
+    twin, rows = GreedyAlone(real), np.tile([0.1, 0.9, 0.2, 0.3], (500, 1))
+    for release in (twin.release(rows[0]), twin.release_many(rows)):
+        assert release.guarantee.promises_nothing
+    assert {twin.release(rows[0]).value for _ in range(50)} == {1}
+    assert set(twin.release_many(rows).value.tolist()) == {0, 1, 2, 3}
+    assert (twin.pmf(rows[0]) == real.pmf(rows[0])).all()
+    assert twin.guarantee == real.guarantee
 
 
 def test_half_a_width_is_double_the_rate() -> None:

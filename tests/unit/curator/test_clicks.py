@@ -1,6 +1,9 @@
 """Central counts of clicks, and central sums of inverse-propensity terms: exact sums, exact noise, and the cap for each user."""
 
 import math
+from collections import deque
+from decimal import Decimal
+from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
@@ -137,10 +140,19 @@ def test_terms_that_are_no_numbers_count_as_none_and_refuse_nobody() -> None:
         {},
         [-math.inf, -1e-300],
         [[1.0, 2.0]],
+        {1.0, 2.0},
+        [{1.0}, Decimal("sNaN")],
+        np.array([1j, 2.0]),
+        np.array(["3.0", "4.0"]),
     ]
     assert summed._rows({str(place): own for place, own in enumerate(odd)}).tolist() == [[0.0]] * len(odd)  # type: ignore[misc]
     whole = {"huge": [10**400, -(10**400)], "array": np.array([1.0, 9.0, 3.0]), "small": np.array([np.float32(0.5)])}
-    assert summed._rows(whole).tolist() == [[4.0], [5.0], [0.5]]  # type: ignore[arg-type]
+    whole |= {
+        "deque": deque([1.0, 0.5, 4.0]),
+        "share": (Fraction(1, 4), 2, 4.0),
+        "objects": np.array([10**400, None]),
+    }
+    assert summed._rows(whole).tolist() == [[4.0], [5.0], [0.5], [1.5], [2.25], [4.0]]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("most_weight", "reports_each"), [(4.0, 1), (0.1, 3), (1.0 / 3.0, 7), (1e300, 2)])
@@ -166,6 +178,13 @@ def test_reports_of_another_shape_are_nobodys() -> None:
         ("u", "x", 1, 1),
         ("v", ["x"], 1),
         ("w", "x", np.array([1, 1])),
+        ([], "x", 1),
+        ({}, "x", 1),
+        (np.array(["u"]), "x", 1),
+        ("t", {"x"}, 1),
+        ("s", "x", [1]),
+        ("r", "x", 1j),
+        ("q", "x", "1"),
         ("u", "x", np.True_),
     ]
     assert ClickSum(["x"]).sums(reports).tolist() == [1]  # type: ignore[arg-type]

@@ -58,7 +58,7 @@ def test_a_click_is_randomised_response_to_two_values(noise: Any, flips: int, pl
     with selecting(place, noise=noise) as device:
         for number, clicked in enumerate((True, False)):
             choice = displayed(device, number)
-            assert device.clicked(choice, clicked) == Engagement(token(number), int(clicked) ^ flips)
+            assert device.clicked(choice, clicked) == Engagement(token(number), int(clicked) ^ flips, 1.0)
 
 
 def test_clicks_are_charged_to_the_servers_subject_before_the_draw(place: Path) -> None:
@@ -112,6 +112,44 @@ def test_a_bit_that_was_charged_and_not_kept_is_drawn_by_the_retry(place: Path) 
         assert spent(device) == NANO
 
 
+def test_a_bit_comes_with_the_epsilon_that_it_was_drawn_at(place: Path) -> None:
+    """Also after the limits were changed: the bit on the disk is still the one of then."""
+    with selecting(place, limits=Limits(click_epsilon=0.5)) as device:
+        choice = displayed(device, 1)
+        first = device.clicked(choice, True)
+        assert first is not None
+        assert first.epsilon == 0.5
+    with selecting(place, limits=Limits(click_epsilon=2.0)) as device:
+        assert device.clicked(choice, True) == first == device.clicked(choice, False)
+        again = device.clicked(displayed(device, 2), True)
+        assert again is not None
+        assert again.epsilon == 2.0
+
+
+@pytest.mark.parametrize(("inner", "outer", "bit"), [(Lie, Truth, 0), (Truth, Lie, 1)])
+def test_of_two_that_draw_at_the_same_time_both_report_the_bit_that_was_kept_first(
+    inner: Any, outer: Any, bit: int, place: Path
+) -> None:
+    found: list[Engagement | None] = []
+
+    class Overtaken(outer):  # type: ignore[misc]
+        def draw(self, count: int) -> bytes:
+            if not found:
+                found.append(None)
+                with selecting(place, noise=inner()) as other:
+                    found[0] = other.clicked(choice, True)
+            return super().draw(count)
+
+    with selecting(place, noise=Overtaken()) as device:
+        choice = displayed(device, 1)
+        reported = device.clicked(choice, True)
+        assert reported is not None
+        assert found == [reported]
+        assert reported.bit == bit
+        assert device.clicked(choice, False) == reported
+        assert device.statement("server").charges == 1
+
+
 def test_bits_have_the_law_of_the_stated_epsilon(place: Path) -> None:
     limits = Limits(budget=Budget(10_000), click_epsilon=0.5)
     with selecting(place, limits=limits) as device:
@@ -134,7 +172,7 @@ def test_every_display_under_consent_is_due_once_its_window_is_over_clicked_or_n
         clock.at = (EXPIRES + 600) * 1_000_000 - 1
         assert device.clicks_due() == []
         clock.at += 1
-        due = [Engagement(token(1), 1), Engagement(token(2), 0)]
+        due = [Engagement(token(1), 1, 1.0), Engagement(token(2), 0, 1.0)]
         assert device.clicks_due() == due == device.clicks_due()
         assert spent(device) == 2 * NANO
         device.settled(due[0], "ok")
@@ -184,7 +222,7 @@ def test_revocation_forgets_what_was_clicked(place: Path) -> None:
         device.revoke()
         device.consent()
         clock.at = LATER
-        assert device.clicks_due() == [Engagement(token(1), 0)]
+        assert device.clicks_due() == [Engagement(token(1), 0, 1.0)]
 
 
 def test_what_was_never_shown_or_never_chosen_has_no_click(place: Path) -> None:

@@ -167,6 +167,25 @@ def test_it_is_agreed_for_good(place: Path) -> None:
         assert total(device) == NANO
 
 
+def test_it_is_agreed_before_anything_is_spent(tmp_path: Path) -> None:
+    """What was spent before would not be in it: it would say that less was spent than was."""
+    with both(tmp_path / "choice.db", overall=None) as device:
+        rule(device, 1)
+    with both(tmp_path / "signal.db", overall=None) as device:
+        device.ask(eta=0.1)
+    for name in ("choice.db", "signal.db"):
+        with pytest.raises(Conflict, match="before anything is spent"):
+            both(tmp_path / name)
+        with both(tmp_path / name, overall=None):
+            pass  # nothing was agreed
+    with both(tmp_path / "met.db", overall=None) as device:
+        assert device.statement("server").charges == 0  # met, and nothing spent
+    with both(tmp_path / "met.db") as device:
+        assert rule(device, 1) == "rr"
+        assert total(device) == NANO
+    both(tmp_path / "met.db").close()
+
+
 def test_a_refused_attempt_agrees_nothing(place: Path) -> None:
     opened(place).close()
     with pytest.raises(Conflict):

@@ -11,6 +11,7 @@ import tacit.data
 from tacit.data.splits import Split
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.private_selection import films, movielens
+from tacit.evaluation.private_selection.film_tastes import PEOPLE, offered, panels
 from tacit.evaluation.private_selection.films import Films, film_models, film_split
 from tacit.evaluation.private_selection.movielens import (
     EPSILONS,
@@ -71,6 +72,29 @@ def test_how_many_are_offered_does_not_depend_on_private_scores() -> None:
     ]
     assert spent[0] == spent[1] == spent[2]
     assert 0.0 < spent[0][0] < EPSILONS[0]  # some offers are free, not all
+
+
+def test_people_are_others_and_decide_how_many_are_offered() -> None:
+    two = panels(250, np.random.default_rng(1))
+    assert two is not None
+    assert np.unique(two).size == 200
+    assert panels(199, np.random.default_rng(1)) is None
+    # Users of panel 0 all like films 0 and 1 alike; those of panel 1 like either the one or the other.
+    private = np.tile([3.0, 3.0, 1.0], (250, 1))
+    private[two[1][:50], 0] += 2.0
+    private[two[1][50:], 1] += 2.0
+    split = Split(*(tacit.data.synthetic(users=9, items=9, rng=np.random.default_rng(5)),) * 2)
+    world = Films(split, np.array([3.1, 3.0, 1.0]), private)
+    inside, outside = int(two[0][0]), int(np.setdiff1d(np.arange(250), two)[0])
+    items = np.tile([0, 1, 2], (2, 1))
+    users = np.array([inside, outside])
+    found = Decisions(users, world.public[items], private[users], private[users], items)
+    assert offered(world, found, two, (3.0,))[3.0].tolist() == [2, 1]  # a member of panel 0 is given panel 1
+    private[inside] = 5.0 - private[inside]  # her own tastes change nothing
+    assert offered(world, found, two, (3.0,))[3.0].tolist()[0] == 2
+    values = {rule: one for rule, epsilon, one, _ in rewards(found, 1.0, {3.0: np.array([1, 3])}) if epsilon == 3.0}
+    np.testing.assert_array_equal(values[PEOPLE][0], found.reward[0, 0])
+    assert values[PEOPLE][1] == values["rr"][1]
 
 
 def test_the_models_never_see_held_out_ratings(world: Films) -> None:

@@ -89,6 +89,23 @@ def test_where_nothing_is_gained_purity_is_kept():
     assert (same.epsilon, same.delta) == (9.0, 0.0)
 
 
+def test_purity_is_not_given_up_for_a_gain_that_nobody_would_notice():
+    """Epsilon 15 at n = 1000: the bound is 14.9999992, for a delta of 1e-6."""
+    strong, given = pure(15.0, ONE_PROFILE), {**ALL, "n": 1000}
+    assert 14.99 < shuffle(15.0, 1000, 1e-6) < 15.0
+    for same in (amplify(strong, **given), amplify(pure(5.0, ONE_PROFILE), **given, reports_each=3)):
+        assert (same.epsilon, same.delta, same.protects) == (15.0, 0.0, ONE_PROFILE)
+        assert "not amplified: nothing is gained at n = 1000" in same.assumes
+
+
+@pytest.mark.parametrize(("gain", "kept"), [(0.0099, True), (0.0101, False)])
+def test_a_gain_is_one_percent_of_the_local_epsilon(monkeypatch, gain, kept):
+    monkeypatch.setattr("tacit.guarantees.shuffled_reports.shuffle", lambda epsilon0, *_: (1.0 - gain) * epsilon0)
+    assert amplify(pure(4.0, ONE_PROFILE), **ALL).is_pure is kept
+    assert amplify(pure(2.0, ONE_PROFILE), **ALL, reports_each=2).is_pure is kept
+    assert amplify(pure(4.0, ONE_PROFILE), **ALL, reports_each=2, everybody=False).is_pure is kept
+
+
 def test_several_reports_are_composed_before_they_are_shuffled():
     assert amplify(repeat(LOCAL, 2), **ALL).epsilon == shuffle(2.0, 10**4, 1e-6)
 
@@ -150,6 +167,13 @@ class TestSeveralReportsOfOneUser:
         same = amplify(LOCAL, **{**ALL, **change}, reports_each=3, everybody=everybody)
         assert (same.epsilon, same.delta, same.protects) == (3.0, 0.0, ONE_PROFILE)
         assert any(note.startswith("not amplified") for note in same.assumes)
+
+    @pytest.mark.parametrize("everybody", [True, False])
+    def test_where_nothing_is_gained_it_is_r_times_the_local_epsilon_too(self, everybody):
+        local = pure(5.0, ONE_PROFILE)
+        same = amplify(local, **{**ALL, "n": 1000}, reports_each=30, everybody=everybody)
+        assert (same.epsilon, same.delta, same.protects) == (150.0, 0.0, ONE_PROFILE)
+        assert "not amplified: nothing is gained at n = 1000" in same.assumes
 
     def test_a_group_whose_delta_reaches_one_promises_what_its_reports_do(self):
         same = amplify(LOCAL, **{**ALL, "delta": 0.4}, reports_each=40, everybody=False)

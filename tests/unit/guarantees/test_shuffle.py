@@ -112,6 +112,57 @@ def test_the_blanket_bound_is_its_expectation_from_above(k, epsilon0, n, epsilon
     assert exact * (1 - 1e-12) <= shuffle_delta(epsilon0, n, epsilon, "blanket", k) <= exact * (1 + 1e-6) + 1e-15
 
 
+def precise_blanket(epsilon0, n, epsilon, k):
+    """E[(...)_+]/n over every (N0, N1, Nr), at 40 digits."""
+    with mpmath.workdps(40):
+        e0, e = mpmath.exp(mpmath.mpf(epsilon0)), mpmath.exp(mpmath.mpf(epsilon))
+        p, total = 1 / (e0 + k - 1), mpmath.mpf(0)
+        for n0, n1 in itertools.product(range(n + 1), repeat=2):
+            for rest in range(n + 1 - n0 - n1 if k > 2 else min(1, n + 1 - n0 - n1)):
+                value = (e0 - e) * n0 + (1 - e * e0) * n1 + (1 - e) * rest
+                ways = math.comb(n, n0) * math.comb(n - n0, n1) * math.comb(n - n0 - n1, rest)
+                chance = p ** (n0 + n1) * ((k - 2) * p) ** rest * (1 - k * p) ** (n - n0 - n1 - rest)
+                total += max(0, value) * ways * chance
+        return total / n
+
+
+class TestWhatFloatsMayLose:
+    """So few reports that no count is left out: the bound then lies above the sum at 40 digits by its margins alone."""
+
+    CASES = tuple(itertools.product((0.3, 1.0, 3.0), (2, 7, 16), (0.1, 0.5, 0.9)))
+
+    def excess(self, exact, found):
+        with mpmath.workdps(40):
+            return float(mpmath.mpf(found) / exact - 1)
+
+    @pytest.mark.parametrize(("epsilon0", "n", "share"), CASES)
+    def test_is_added_to_the_numerical_bound(self, epsilon0, n, share):
+        exact = decoy_delta(epsilon0, n, share * epsilon0, 0, n)
+        # 1e-9 for the sum of weights, and 1e-11 for the difference of two tails in each term
+        assert 1.0099e-9 < self.excess(exact, shuffle_delta(epsilon0, n, share * epsilon0)) < 1e-8
+
+    @pytest.mark.parametrize("k", [2, 4])
+    @pytest.mark.parametrize(("epsilon0", "n", "share"), CASES)
+    def test_is_added_to_the_blanket_bound(self, epsilon0, n, share, k):
+        exact = precise_blanket(epsilon0, n, share * epsilon0, k)
+        # 1e-9 as above, and 1e-10 for the difference of a mass and a tail in each term
+        assert 1.0999e-9 < self.excess(exact, shuffle_delta(epsilon0, n, share * epsilon0, "blanket", k)) < 1e-8
+
+    def test_is_something(self, monkeypatch):
+        """Without the margins the sum in floats is below the exact one, in some of these cases of either bound."""
+        monkeypatch.setattr("tacit.guarantees.shuffling._FLOATS", 0.0)
+        below = [
+            self.excess(decoy_delta(e0, n, share * e0, 0, n), shuffle_delta(e0, n, share * e0)) < 0
+            for e0, n, share in self.CASES
+        ]
+        blanket = [
+            self.excess(precise_blanket(e0, n, share * e0, 4), shuffle_delta(e0, n, share * e0, "blanket", 4)) < 0
+            for e0, n, share in self.CASES
+        ]
+        assert any(below)
+        assert any(blanket)
+
+
 def test_the_mass_that_is_left_out_is_added():
     """Windows so narrow that what lies outside of them is most of delta: few decoys, and reports that stand alone."""
     exact = float(decoy_delta(3.0, 400, 2.9, 0, 60))

@@ -24,9 +24,12 @@ def test_lapsed_offers_and_displays_are_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "shop.db"
-    with ImpressionLedger.create(path) as shop, DisplayLedger.open(path) as device:
-        for place, expires in enumerate((0, 0, LATER)):
+    expiries = (0, 0, LATER)
+    with ImpressionLedger.create(path, clock=lambda: 0) as shop:
+        for place, expires in enumerate(expiries):
             shop.offer(Offered(f"t{place}", (("pear", 1),), "", expires))
+    with ImpressionLedger.open(path) as shop, DisplayLedger.open(path) as device:
+        for place, expires in enumerate(expiries):
             device.choose("shop", f"t{place}", ("pear",), expires if place else LATER)
         assert call(monkeypatch, capfd, "forget", path) == (0, f"Deleted 2 offers and 1 display from {path}.\n")
         assert shop.settle("t0", ("pear",)) is Settlement.UNKNOWN

@@ -11,13 +11,13 @@ from tacit.ledger import DisplayLedger, ImpressionLedger, MailLedger, Offered
 from tacit.ledger.clock import SECOND
 from tacit.ledger.engagements import seal_of_engagement
 from tacit.ledger.stores import open_store
-from tacit.ledger.stores.schema import BATCHES, CONSENTS, DISPLAYS, ENGAGEMENTS, MAIL, OFFERS, Table
+from tacit.ledger.stores.schema import BATCHES, CONSENTS, DISPLAYS, ENGAGEMENTS, MAIL, OFFERS, REFUSALS, Table
 from tacit.ledger.verification.check import check
 from tacit.ledger.verification.export import export
 from tacit.ledger.verification.recompute import recompute
 from tests.unit.ledger.small_ledger import START, Hand, build
 
-TABLES = (OFFERS, BATCHES, ENGAGEMENTS, DISPLAYS, CONSENTS, MAIL)
+TABLES = (OFFERS, BATCHES, REFUSALS, ENGAGEMENTS, DISPLAYS, CONSENTS, MAIL)
 COLUMNS = [pytest.param(table, column, id=f"{table.name}.{column}") for table in TABLES for column in table.columns]
 EXPIRES = START // SECOND + 10**7
 
@@ -33,6 +33,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         shop.engage("t0", 1)
         shop.engage("t2", 0)
         shop.settle_batch("b", "g", [("x", "apple"), ("y", "pear")], {"apple": 1, "pear": 2})
+        shop.settle_batch("b", "g", [("x", "apple")], {"apple": 1, "pear": 2})  # refused
     with DisplayLedger.open(path, clock=clock) as device:
         device.choose("shop", "t", ("pear",), EXPIRES, b"extra")
         device.consent(True)

@@ -1,6 +1,8 @@
 """Offers and settlements: the price is the offer's, each token counts once, and nothing that comes later reopens it."""
 
 import logging
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,11 @@ from tacit.ledger.amounts import MOST
 from tacit.ledger.booking import MOST_MICROS
 from tacit.ledger.chain import digest
 from tacit.ledger.clock import DAY, SECOND
-from tacit.ledger.impression_rows import seal_of_account
-from tacit.ledger.offers import GRACE, slot_key
+from tacit.ledger.engagements import Engaged
+from tacit.ledger.forgetting import forget
+from tacit.ledger.impression_rows import lane_of_impression, seal_of_account
+from tacit.ledger.offers import GRACE, LAPSED, STILL_LAPSED, lapsed_before, slot_key
+from tacit.ledger.stores.schema import OFFERS
 from tacit.ledger.verification.check import check
 from tests.unit.ledger.impression_reference import alter, faults, rows
 from tests.unit.ledger.small_ledger import START, Hand
@@ -183,12 +188,105 @@ def test_an_offer_can_be_settled_until_a_day_after_its_expiry(
     ledger: ImpressionLedger, clock: Hand, late: int, outcome: Settlement
 ) -> None:
     ledger.offer(offered())
-    clock.at = (EXPIRES + GRACE) * SECOND + late
-    assert ledger.forget() == late  # what can still be settled is never deleted
+    clock.at = (EXPIRES + 86_400) * SECOND + late
     if late:
-        ledger.offer(offered())  # not there any more, so that it can be offered once more; it has expired all the same
-    assert ledger.settle(TOKEN, ("pear",)) is outcome
+        assert ledger.settle(TOKEN, ("pear",)) is outcome
+    assert ledger.forget() == late  # what can still be settled is never deleted
+    assert ledger.settle(TOKEN, ("pear",)) is (UNKNOWN if late else outcome)
     assert ledger.item("pear").impressions == 1 - late
+
+
+def of_every_lane(ledger: ImpressionLedger) -> list[str]:
+    """A token for each lane."""
+    lanes = ledger._store.lanes
+    return [next(f"o{i}" for i in range(10_000) if digest(f"o{i}")[0] % lanes == lane) for lane in range(lanes)]
+
+
+def test_what_the_ledgers_time_would_not_settle_is_not_offered(
+    ledger: ImpressionLedger, clock: Hand, path: Path
+) -> None:
+    """A clock that was ahead once must not lead to offers that are shown and never billed."""
+    clock.at += 4 * DAY
+    for token in of_every_lane(ledger):
+        ledger.report(token, "plum", 1)
+    clock.at -= 4 * DAY
+    reached = (START + 4 * DAY) // SECOND  # the start of the lanes' last day
+    before = everything(path)
+    for expires in (EXPIRES, reached - 86_400 - 1):
+        with pytest.raises(LedgerUnavailable, match="Mend the clock") as caught:
+            ledger.offer(offered(expires=expires))
+        assert TOKEN not in str(caught.value)
+    assert everything(path) == before
+    ledger.offer(offered(expires=reached - 86_400))
+    assert ledger.settle(TOKEN, ("pear",)) is OK
+    clock.at += 4 * DAY  # caught up
+    ledger.offer(offered("later", expires=EXPIRES + 4 * 86_400))
+    assert ledger.settle("later", ("pear",)) is OK
+
+
+def test_of_many_offers_only_those_that_are_late_are_left_out(ledger: ImpressionLedger, clock: Hand) -> None:
+    clock.at = (EXPIRES + 86_400) * SECOND + 1
+    with pytest.raises(LedgerUnavailable):
+        ledger.offer_many([offered("a"), offered("b", expires=EXPIRES + 1), offered("a")])
+    assert [ledger.settle(token, ("pear",)) for token in "ab"] == [UNKNOWN, OK]
+
+
+def test_an_offer_that_is_there_may_be_made_again_however_late_it_is(
+    ledger: ImpressionLedger, clock: Hand, path: Path
+) -> None:
+    ledger.offer(offered())
+    before = everything(path)
+    clock.at += 3 * DAY
+    ledger.offer(offered())
+    with pytest.raises(Conflict):
+        ledger.offer(offered(slots=2))
+    assert everything(path) == before
+
+
+def test_reports_that_come_too_late_are_told_in_the_log_once_for_all_of_them(
+    ledger: ImpressionLedger, clock: Hand, caplog: Any
+) -> None:
+    ledger.offer_many([offered(), offered("b"), offered("c", expires=FAR)])
+    clock.at += 3 * DAY
+    with caplog.at_level(logging.INFO, "tacit.ledger"):
+        assert ledger.settle("c", ("pear",)) is OK
+        assert not caplog.records
+        assert ledger.settle_many([(TOKEN, ("pear",)), ("b", ("fig",))]) == [EXPIRED, EXPIRED]
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "not counted: 2." in record.getMessage()
+    assert not [word for word in (TOKEN, "pear", "fig", digest(TOKEN).hex()) if word in record.getMessage()]
+
+
+def test_a_report_can_come_for_exactly_one_day() -> None:
+    assert GRACE == 86_400
+
+
+class MadeAnew:
+    """A store in which something happens between finding rows and deleting them."""
+
+    def __init__(self, store: Any, between: Any) -> None:
+        self.read, self._store, self._between = store.read, store, between
+
+    def write(self, *given: Any) -> Any:
+        between, self._between = self._between, lambda: None
+        between()
+        return self._store.write(*given)
+
+
+def test_an_offer_that_was_made_anew_while_it_is_forgotten_stays(ledger: ImpressionLedger, clock: Hand) -> None:
+    ledger.offer_many([offered(), offered("b")])
+    clock.at += 3 * DAY
+    lanes = ledger._store.lanes
+
+    def between() -> None:
+        assert ledger.forget() == 2
+        ledger.offer(offered(expires=FAR))
+
+    store: Any = MadeAnew(ledger._store, between)
+    given = (lapsed_before(clock.at),)
+    assert forget(store, OFFERS, LAPSED, STILL_LAPSED, given, lambda key: lane_of_impression(key[0], lanes)) == 0
+    assert ledger.settle(TOKEN, ("pear",)) is OK
 
 
 def test_the_clock_that_goes_back_makes_no_late_report_early(ledger: ImpressionLedger, clock: Hand) -> None:
@@ -323,6 +421,43 @@ def test_a_batch_with_a_fault_is_refused_as_a_whole(ledger: ImpressionLedger, pa
     assert ledger.settle_batch("b", "g", [("t", "apple")], dict(PRICES)) is OK
 
 
+def test_a_refused_version_is_remembered_for_its_group_and_no_other(ledger: ImpressionLedger, path: Path) -> None:
+    """By whoever opens the ledger next, and however the group was or will be settled."""
+    reports = [("t", "apple"), ("u", "pear")]
+    for group in "gh":
+        assert not ledger.refused("b", group)
+    assert ledger.settle_batch("b", "g", reports, dict(PRICES)) is OK
+    assert ledger.settle_batch("b", "g", reports, dict(PRICES)) is DUPLICATE
+    assert not ledger.refused("b", "g")
+    assert ledger.settle_batch("b", "g", reports[1:], dict(PRICES)) is CONFLICT
+    assert ledger.settle_batch("b", "g", [], dict(PRICES)) is CONFLICT  # once more
+    assert ledger.refused("b", "g")
+    # A version may be refused before any is settled: t was counted in the other group.
+    assert ledger.settle_batch("b", "h", [("t", "apple"), ("v", "pear")], dict(PRICES)) is CONFLICT
+    assert ledger.settle_batch("b", "h", [("v", "pear")], dict(PRICES)) is OK
+    assert ledger.settle_batch("b", "i", [("w", "plum")], dict(PRICES)) is CONFLICT
+    assert ledger.settle_batch("c", "g", reports, dict(PRICES)) is OK
+    with ImpressionLedger.open(path) as other:
+        told = {(batch, group): other.refused(batch, group) for batch in "abc" for group in "fghij"}
+    assert {key for key, refused in told.items() if refused} == {("b", "g"), ("b", "h"), ("b", "i")}
+    assert len(rows(path, "SELECT * FROM refusals")) == 3
+    assert ledger.settle_batch("b", "g", reports, dict(PRICES)) is DUPLICATE  # and still so
+    assert ledger.refused("b", "g")
+
+
+def test_a_refusal_is_durable_when_it_is_told(path: Path) -> None:
+    """A process that ends without a word the moment it has heard ``conflict`` leaves it behind."""
+    ImpressionLedger.create(path).close()
+    program = (
+        "import os, sys; from tacit.ledger import ImpressionLedger; shop = ImpressionLedger.open(sys.argv[1]);"
+        "shop.settle_batch('b', 'g', [('t', 'pear')], {'pear': 1});"
+        "os._exit(7 if shop.settle_batch('b', 'g', [], {}) == 'conflict' else 1)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(path)], check=False, capture_output=True).returncode == 7
+    with ImpressionLedger.open(path) as ledger:
+        assert ledger.refused("b", "g")
+
+
 def test_an_empty_batch_is_a_batch(ledger: ImpressionLedger) -> None:
     assert ledger.settle_batch("b", "g", [], {}) is OK
     assert ledger.settle_batch("b", "g", [], {}) is DUPLICATE
@@ -345,6 +480,28 @@ def test_engagements_are_counted_once_for_what_was_settled(ledger: ImpressionLed
     assert ledger.engagements("apple") == Engagements(1, 1)
     assert ledger.engagements("plum") == Engagements(0, 0)
     assert ledger.item("pear").impressions == 2  # a bit is no impression
+
+
+def test_bits_of_one_transaction_see_each_other(ledger: ImpressionLedger, path: Path) -> None:
+    ledger.offer(offered())
+    ledger.settle(TOKEN, ("pear",))
+    assert ledger._engage([Engaged(TOKEN, bit) for bit in (1, 1, 0)]) == [OK, DUPLICATE, CONFLICT]
+    assert rows(path, "SELECT bit FROM engagements") == [(1,)]
+    assert ledger.engagements("pear") == Engagements(1, 1)
+
+
+def test_a_bit_is_dated_by_the_ledgers_day_which_does_not_go_back(
+    ledger: ImpressionLedger, clock: Hand, path: Path
+) -> None:
+    ledger.offer_many([offered("a", expires=FAR), offered("b", expires=FAR)])
+    today = START // DAY
+    clock.at += 2 * DAY
+    assert [ledger.settle(token, ("pear",)) for token in "ab"] == [OK, OK]
+    clock.at -= 2 * DAY
+    assert ledger.engage("a", 1) is OK
+    clock.at += 5 * DAY
+    assert ledger.engage("b", 1) is OK
+    assert sorted(rows(path, "SELECT day FROM engagements")) == [(today + 2,), (today + 5,)]
 
 
 def test_one_bit_about_several_items_is_refused(ledger: ImpressionLedger) -> None:

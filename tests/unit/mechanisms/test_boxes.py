@@ -1,6 +1,7 @@
 """Scores in public boxes: inside them whatever the profile holds, on one grid, and never refused on private grounds."""
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_PROFILE
 from tacit.mechanisms import (
     ClippedScores,
+    Envelope,
     ExponentialMechanism,
     LaplaceNoisyMax,
+    Peeling,
     PermuteAndFlip,
     ReplayedNoise,
     ScaledScores,
+    TopResponse,
     VoteTotals,
 )
 from tacit.mechanisms.scores import many_decisions
@@ -154,3 +158,47 @@ def test_boxing_leaves_the_callers_scores_as_they_are() -> None:
     for source in (ScaledScores(3), ClippedScores((0.0, 0.0, 0.0), 1.0)):
         source.integers(raw)
     np.testing.assert_array_equal(raw, [3.0, math.nan, -1.0])
+
+
+TINY = math.exp(-708.0)
+ROWS: list[list[Any]] = [
+    [5e-324, 0.0, 1e-310],
+    [TINY, TINY / 3.0, 1.0],
+    [TINY, -TINY, -5e-324],
+    [1.7e308, -1.7e308, 5e-324],
+    [math.inf, math.nan, -math.inf],
+    [10**400, 1.0, -(10**400)],
+    [None, 10**400, 1],
+]
+FLOORS = (1 << 30,) * 3
+FOR_THREE: list[Any] = [  # the last boxes begin at 0, where a third of a denormal number underflows
+    TopResponse(3, 1, 1.0),
+    TopResponse(3, 2, 1.0),
+    Envelope(FLOORS, 1.0),
+    Peeling(TopResponse(3, 1, 1.0), 2),
+    *(
+        kind(source, 1.0)
+        for kind in NOISY
+        for source in (ScaledScores(3), ClippedScores((0.0, TINY, 1.0), 1.0), ClippedScores((1.5,) * 3, 3.0))
+    ),
+]
+
+
+@pytest.mark.parametrize("mechanism", FOR_THREE, ids=lambda mechanism: mechanism.name)
+@pytest.mark.parametrize("raw", ROWS, ids=str)
+def test_private_numbers_raise_nothing_whatever_the_caller_has_set(mechanism: Any, raw: list[Any]) -> None:
+    usual = mechanism.release(raw, ReplayedNoise(3)).value
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(mechanism.release(raw, ReplayedNoise(3)).value, usual)
+        assert len(mechanism.release_many([raw] * 3).value) == 3
+        if not isinstance(mechanism, TopResponse | Envelope | Peeling):
+            assert mechanism.scores.integers(raw).shape == (3,)
+            assert np.geterr()["under"] == "raise"  # which stays the caller's
+
+
+def test_whole_numbers_beyond_floats_are_infinite_and_keep_their_sign() -> None:
+    raw = [10**400, 0, -(10**400)]
+    assert ScaledScores(3).integers(raw).tolist() == ScaledScores(3).integers([math.inf, 0, -math.inf]).tolist()
+    assert TopResponse(3, 1, 1.0).pmf(raw).tolist() == TopResponse(3, 1, 1.0).pmf([math.inf, 0, -math.inf]).tolist()
+    assert TopResponse(2, 1, 1.0).pmf([None, -(10**400)]).argmax() == 0

@@ -67,6 +67,10 @@ def sources(rng: np.random.Generator) -> list[Any]:
         ClippedScores((5.0, 5.0, 5.0), 0.1),
         ClippedScores((0.0, 1e-7, 3.0), 1.0),  # farther apart than a width
         ClippedScores((0.0, 1e9), 1.0),
+        *(
+            ClippedScores((0.0, gap), 1.0) for gap in (1.0, 1.1, 1.2, 1.9)
+        ),  # around a width, where nothing is left to gain
+        *(ClippedScores((0.0, 0.5, gap), 1.0) for gap in (0.999, 1.0, 1.2)),
         ScaledScores(3, steps=1),
     ]
 
@@ -165,7 +169,9 @@ def test_very_many_unequal_boxes_keep_the_plain_rate() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_candidate_and_a_vanishing_epsilon_keep_the_plain_rate(kind: Any) -> None:
-    for source, epsilon in ((ScaledScores(1), 1.0), (ScaledScores(3), 1e-13)):
+    tiny = [(ScaledScores(3), epsilon) for epsilon in (1e-13, calibration.MARGIN, 1e-300, 1e-323, 5e-324)]
+    tiny += [(ClippedScores((0.0, 0.3), 1.0), epsilon) for epsilon in (1e-300, 5e-324)]
+    for source, epsilon in ((ScaledScores(1), 1.0), *tiny):
         assert kind(source, epsilon, calibrated=True).rate == kind(source, epsilon).rate
 
 

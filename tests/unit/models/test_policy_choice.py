@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.models.policy_choice import DRAWS, Choice, Spread, choose, choose_many, prior_draws, value
+from tacit.models.policy_choice import DRAWS, Choice, Spread, Tastes, choose, choose_many, prior_draws, value
 from tacit.models.public_prior import Prior
 
 CLICKS = np.array([0.2, 0.11, 0.1, 0.1, 0.04, 0.01])
@@ -149,6 +149,18 @@ def test_what_is_left_out_could_not_have_been_chosen(kind: str) -> None:
     flat = np.full(300, 0.1)
     values = value(flat, Spread(0.8, kind), 9.0)[:, 0]
     assert choose(flat, Spread(0.8, kind), 9.0).m == int(values.argmax()) + 1 > 128
+
+
+def test_weighing_goes_on_while_the_next_candidate_may_still_be_better() -> None:
+    """After 16 the bound is that of an offer of 16 with the best draw of the rest; that of 17 would leave out this one."""
+    scores = np.array([1.0] * 16 + [0.9])
+    people = np.zeros((17, DRAWS))
+    people[16] = np.tile([0.5, -0.5], DRAWS // 2)  # half of them like the last one best
+    tastes = Tastes(people)
+    values = value(scores, tastes, 1.0)[:, 0]
+    assert values[:16] == pytest.approx(np.ones(16), abs=1e-12)
+    assert values[16] > 1.01
+    assert choose(scores, tastes, 1.0).m == 17
 
 
 def test_many_auctions_are_chosen_as_one_by_one() -> None:

@@ -85,6 +85,9 @@ def test_what_is_no_population_is_refused(tmp_path: Path) -> None:
             Population(ITEMS, quality)
     with pytest.raises(UnknownName):
         Population(ITEMS, APART).tastes(["a", "e"])
+    for items in (["a", "b", "a", "d"], "abcd"):
+        with pytest.raises(InvalidParameter, match="once"):
+            Population(items, APART)
     with pytest.raises(InvalidParameter):
         choose(PUBLIC, Population(ITEMS, APART).tastes(ITEMS[:3]), 1.0)
     with pytest.raises(InvalidParameter):

@@ -63,6 +63,8 @@ def test_of_equal_scores_the_first_listed_comes_first_and_pays_its_whole_score()
 def test_prices_are_rounded_down_to_the_micro_unit() -> None:
     assert ranked([3, 1], [10**6, 999_999]).prices == (0, 0)
     assert ranked([3, 2], [10**6, 999_999]).prices == (1, 0)
+    assert ranked([3, 2], [999_999, 999_999], 0, "first_price").prices == (2, 1)
+    assert ranked([3, 1], [999_999, 999_999], 1).prices == (0, 0)
 
 
 def test_products_beyond_64_bits_are_exact() -> None:

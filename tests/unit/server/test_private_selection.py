@@ -152,6 +152,8 @@ def test_gamma_keeps_what_comes_close_to_the_best_exactly(shop: Shop) -> None:
     assert offered(shop(usual, policy="rr")).items == ("x", "y")
     assert offered(shop(usual, policy=Policy(Rule.PUBLIC, 3))).items == ("x", "y", "z")
     assert offered(shop(listings, policy="rr", gamma=1.0)).items == ("x", "y", "z")
+    tiny = Listings(["x", "y", "z"], [11, 4, 3], [1, 1, 1])  # at least 3.3
+    assert offered(shop(tiny, policy="rr", gamma=0.7)).items == ("x", "y")
     assert offered(shop(listings, policy="rr", gamma=0.0)).items == ("x",)
     assert offered(shop(listings, policy="rr", gamma=0.0)).policy.cost == 0.0
 
@@ -181,6 +183,29 @@ def test_a_share_of_offers_explores_all_that_is_eligible_and_says_so(shop: Shop)
         assert offer.items == ("b", "a", "c", "d")  # m = k: neither gamma nor m cuts here
         assert offer.policy.cost == 0.0
     assert all(len(offer.items) == 2 for offer in offers if offer.policy.rule is not Rule.UNIFORM)
+
+
+def test_what_is_explored_ends_with_the_publicly_best_hundred(shop: Shop, tmp_path: Path) -> None:
+    many = Listings([f"i{i}" for i in range(300)], [10**6] * 300, [100_000 - i for i in range(300)])
+    offer = offered(shop(many, policy="public", explore=1.0))
+    assert offer.policy == Policy(Rule.UNIFORM, 100)
+    assert offer.items == tuple(f"i{i}" for i in range(100))
+    server = shop(many, explore=1.0, most_explored=7)
+    offer = offered(server)
+    assert offer.policy == Policy(Rule.UNIFORM, 7)
+    ((content, _),) = stored_offers(server)
+    assert [item for item, _ in content[2]] == [f"i{i}" for i in range(7)]  # type: ignore[attr-defined]
+    server.bill(Impression(offer.token, ("i3",)))
+    server.engage(Engagement(offer.token, 1, 1.0))
+    assert [len(row.items) for row in server.exploration.rows] == [7]  # its propensity is 1/7
+    assert len(offered(shop(many, explore=1.0, most_explored=10_000)).items) == 300
+
+
+def test_whoever_wants_the_public_ranking_is_not_explored_unless_told_so(tmp_path: Path) -> None:
+    listings = Listings(ITEMS, BIDS, PPM)
+    for place, policy in enumerate(("public", Policy(Rule.PUBLIC, 3))):
+        assert PrivateSelection(listings, tmp_path / f"{place}.db", policy=policy).explore == 0.0
+        assert PrivateSelection(listings, tmp_path / f"{place}.db", policy=policy, explore=0.1).explore == 0.1
 
 
 def test_whoever_does_not_consent_is_not_explored(shop: Shop) -> None:
@@ -223,7 +248,7 @@ def test_a_slate_is_an_auction_of_its_own(shop: Shop) -> None:
     assert server.offer(CONSENT, among=[]) is None
     with pytest.raises(UnknownName):
         server.offer(CONSENT, among=["a", "nothing"])
-    for wrong in (["a", "a"], "ab"):
+    for wrong in (["a", "a"], "ab", (item for item in "ab"), [["a"], ["b"]], [1, 2], {"a"}, 7):
         with pytest.raises(InvalidParameter):
             server.offer(CONSENT, among=wrong)
 
@@ -324,11 +349,49 @@ def test_an_offer_expires_at_a_round_time_and_a_day_later_it_is_too_late(shop: S
     assert server.bill(Impression(last.token, ("b",))) is Settlement.EXPIRED
 
 
+def test_no_offer_is_made_that_a_clock_ahead_has_made_unbillable(shop: Shop, clock: Clock) -> None:
+    server = shop(policy="rr", gamma=1.0)
+    clock.at += 30 * DAY  # once, for a moment
+    early = offered(server)
+    assert server.bill(Impression(early.token, ("b",))) is Settlement.OK
+    clock.at -= 30 * DAY
+    with pytest.raises(LedgerUnavailable, match="clock"):
+        server.offer(CONSENT)
+    clock.at += 30 * DAY
+    offer = offered(server)
+    assert server.bill(Impression(offer.token, ("b",))) is Settlement.OK
+
+
+def test_lapsed_offers_are_deleted_while_others_are_made_once_an_hour(
+    shop: Shop, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = shop(lasts=3600)
+    calls: list[int] = []
+    forget = server.ledger.forget
+    monkeypatch.setattr(server.ledger, "forget", lambda: calls.append(forget()))
+    offer = offered(server)
+    assert calls == [0]
+    clock.at += 3600 * 10**6 - 1
+    offered(server, "")
+    clock.at -= 7200 * 10**6  # back: nothing is late that was not
+    offered(server)
+    assert calls == [0]
+    clock.at += 7200 * 10**6 + 1
+    offered(server, "")
+    assert calls == [0, 0]
+    clock.at = (offer.expires + 86_400) * 10**6 + 1
+    assert len(stored_offers(server)) == 4
+    offered(server)
+    assert calls[2:] == [2]  # the other two were made in the next hour
+    assert len(stored_offers(server)) == 3
+    assert server.bill(Impression(offer.token, ("b",))) is Settlement.UNKNOWN
+
+
 def test_nothing_but_token_item_price_context_and_expiry_is_stored(shop: Shop) -> None:
     server = shop(contexts=["sport"])
     offer = offered(server, OfferRequest("sport", True))
     server.bill(Impression(offer.token, (offer.items[0],)))
-    server.engage(Engagement(offer.token, 1))
+    server.engage(Engagement(offer.token, 1, 1.0))
     path = server.ledger._store.path  # type: ignore[attr-defined]
     with sqlite3.connect(path) as connection:
         columns = {
@@ -371,6 +434,11 @@ def test_a_view_is_the_same_for_a_whole_batch_and_writes_nothing(shop: Shop) -> 
         {"reserve_micros": 0.5},
         {"explore": 1.5},
         {"explore": float("nan")},
+        {"explore": "x"},
+        {"most_explored": 0},
+        {"most_explored": 10_001},
+        {"policy": Policy(Rule.RR, 3, 2.0), "epsilon": 1.0},
+        {"policy": Policy(Rule.PUBLIC, 3), "epsilon": 1.0},
         {"slots": 0},
         {"slots": 101},
         {"slots": 2, "most_d": 2},
@@ -394,11 +462,45 @@ def test_wrong_listings_are_refused() -> None:
         (["a", "b"], [1, 1], [1]),
         (["a", "b"], [1, 1], [0.5, 0.5]),
         ("ab", [1, 1], [1, 1]),
-        ([f"i{i}" for i in range(10_001)], [1] * 10_001, [1] * 10_001),
+        (["a", "b"], [True, 2], [1, 1]),
+        (["a", "b"], [1, 1], (1, np.True_)),
+        (["a"] * (10**6 + 1), [1] * (10**6 + 1), [1] * (10**6 + 1)),
     ):
         with pytest.raises(InvalidParameter):
             Listings(items, bids, ppm)
-    assert len(Listings([f"i{i}" for i in range(10_000)], [1] * 10_000, [1] * 10_000)) == 10_000
+
+
+def test_of_many_listings_ten_thousand_can_be_eligible_at_a_time(shop: Shop) -> None:
+    size = 10_001
+    items = [f"i{i}" for i in range(size)]
+    many = Listings(items, [2] * (size - 1) + [1], [1] * size)
+    server = shop(many, policy="public")
+    with pytest.raises(InvalidParameter, match="among="):
+        server.offer(CONSENT)
+    assert stored_offers(server) == []
+    assert offered(server, among=items[5:9]).items == ("i5",)
+    assert offered(shop(many, policy="public", reserve_micros=2)).items == ("i0",)  # 10,000 bid so much
+
+
+def test_a_policy_may_be_given_with_its_own_epsilon(shop: Shop) -> None:
+    assert offered(shop(policy=Policy(Rule.RR, 3, 2.0), epsilon=2.0, gamma=1.0)).policy.epsilon == 2.0
+    assert offered(shop(policy="rr", gamma=1.0)).policy.epsilon == 1.0
+
+
+def test_without_a_spread_the_log_odds_of_clicks_spread_by_1(shop: Shop) -> None:
+    assert Spread() == Spread(1.0, "logit-normal")
+    listings = Listings([f"i{i}" for i in range(12)], [10**6] * 12, [100_000 - 4_000 * i for i in range(12)])
+    sizes = [len(offered(shop(listings, epsilon=4.0, **given)).items)
+             for given in ({}, {"spread": Spread(1.0)}, {"spread": Spread(0.5)}, {"spread": Spread(2.0)})]  # fmt: skip
+    assert sizes[0] == sizes[1]
+    assert sizes[2] < sizes[1] < sizes[3]
+
+
+def test_an_item_that_no_ledger_could_name_never_reaches_it(shop: Shop) -> None:
+    server = shop()
+    offer = offered(server)
+    for item in ("no such item", "x" * 128):
+        assert server.bill(Impression(offer.token, (item,))) is Settlement.CONFLICT
 
 
 def test_only_messages_are_taken(shop: Shop) -> None:
@@ -415,3 +517,12 @@ def test_an_opened_ledger_is_used_as_it_is(tmp_path: Path, clock: Clock) -> None
         server = PrivateSelection(Listings(ITEMS, BIDS, PPM), ledger, clock=clock)
         assert server.ledger is ledger
         assert "4 with bids" in repr(server)
+        server.close()
+        assert offered(server)  # it is still open, for whoever else uses it
+
+
+def test_a_server_is_closed_with_its_block(tmp_path: Path) -> None:
+    with PrivateSelection(Listings(ITEMS, BIDS, PPM), tmp_path / "s.db") as server:
+        assert offered(server)
+    with pytest.raises(LedgerUnavailable):
+        server.offer(CONSENT)

@@ -1,5 +1,6 @@
 """Clicks from randomised bits at the server: without bias, with the error that is stated, by the bits that came."""
 
+import logging
 import math
 from itertools import product
 from pathlib import Path
@@ -72,6 +73,26 @@ def test_one_bit_is_an_estimate_of_its_click_without_bias() -> None:
         assert mean == pytest.approx(click, abs=1e-12)
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 2.0000000000000004])
+def test_bits_that_were_flipped_at_another_epsilon_are_refused(
+    tmp_path: Path, epsilon: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At 1 a bit says less than at 2: counted as one of 2, every estimate would be wrong, and nobody would notice."""
+    shop = PrivateSelection(Listings(["tent"], [10**6], [10**5]), tmp_path / "s.db", click_epsilon=2.0, explore=1.0)
+    offer = shop.offer(OfferRequest("", consent=True))
+    assert offer is not None
+    shop.bill(Impression(offer.token, ("tent",)))
+    with caplog.at_level(logging.INFO):
+        assert shop.engage(Engagement(offer.token, 1, epsilon)) is Settlement.CONFLICT
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "epsilon" in record.getMessage()
+    assert not [word for word in (offer.token, "tent") if word in record.getMessage()]
+    assert shop.clicks("tent").received == 0
+    assert not shop.exploration.rows
+    assert shop.engage(Engagement(offer.token, 1, 2.0)) is Settlement.OK  # the token was not used up
+
+
 def test_the_server_counts_the_bits_that_it_received(tmp_path: Path) -> None:
     shop = PrivateSelection(Listings(["x"], [10**6], [10**5]), tmp_path / "s.db", click_epsilon=2.0)
     tokens = []
@@ -81,10 +102,10 @@ def test_the_server_counts_the_bits_that_it_received(tmp_path: Path) -> None:
         tokens.append(offer.token)
         assert shop.bill(Impression(offer.token, ("x",))) is Settlement.OK
     for token, bit in zip(tokens[:4], (1, 0, 1, 0), strict=True):
-        assert shop.engage(Engagement(token, bit)) is Settlement.OK
-    assert shop.engage(Engagement(tokens[0], 1)) is Settlement.DUPLICATE
-    assert shop.engage(Engagement(tokens[0], 0)) is Settlement.CONFLICT
-    assert shop.engage(Engagement("00" * 16, 0)) is Settlement.UNKNOWN
+        assert shop.engage(Engagement(token, bit, 2.0)) is Settlement.OK
+    assert shop.engage(Engagement(tokens[0], 1, 2.0)) is Settlement.DUPLICATE
+    assert shop.engage(Engagement(tokens[0], 0, 2.0)) is Settlement.CONFLICT
+    assert shop.engage(Engagement("00" * 16, 0, 2.0)) is Settlement.UNKNOWN
     assert shop.clicks("x") == click_estimate(4, 2, 2.0)
     assert shop.ledger.item("x").impressions == 6
     assert shop.clicks("y").received == 0

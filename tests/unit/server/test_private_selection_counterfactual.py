@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
+from tacit.ledger import Settlement
 from tacit.messages.private_selection import Candidate, Engagement, Impression, Offer, OfferRequest, Policy, Rule
 from tacit.models.propensity import most_weight, term
 from tacit.server import Exploration, Explored, Listings, PrivateSelection, estimate
@@ -80,8 +81,8 @@ def test_the_server_follows_uniform_offers_from_offer_to_click(tmp_path: Path) -
         shown = offer.items[turn % len(offer.items)]
         shop.bill(Impression(offer.token, (shown,)))
         if turn % 3:
-            shop.engage(Engagement(offer.token, turn % 2))
-            shop.engage(Engagement(offer.token, turn % 2))  # twice: counts once
+            shop.engage(Engagement(offer.token, turn % 2, 2.0))
+            shop.engage(Engagement(offer.token, turn % 2, 2.0))  # twice: counts once
             uniform += offer.policy.rule is Rule.UNIFORM
     rows = list(shop.exploration.rows.elements())
     assert len(rows) == uniform > 3
@@ -105,10 +106,31 @@ def test_only_uniform_offers_have_a_probability_that_the_server_may_know() -> No
 def test_a_bit_without_an_impression_or_an_offer_is_not_explored() -> None:
     followed = Exploration(1.0, clock=lambda: 0)
     followed.offered(offer_of(Rule.UNIFORM, "00" * 16, 10), "")
-    followed.engaged(Engagement("00" * 16, 1))
+    followed.engaged(Engagement("00" * 16, 1, 1.0))
     followed.shown(Impression("11" * 16, ("a",)))
-    followed.engaged(Engagement("11" * 16, 1))
+    followed.engaged(Engagement("11" * 16, 1, 1.0))
     assert not followed.rows
+
+
+def test_a_token_is_forgotten_with_its_bit_and_a_second_bit_counts_nothing() -> None:
+    followed = Exploration(1.0, clock=lambda: 0)
+    followed.offered(offer_of(Rule.UNIFORM, "00" * 16, 10), "")
+    followed.shown(Impression("00" * 16, ("b",)))
+    for bit in (1, 1, 0):
+        followed.engaged(Engagement("00" * 16, bit, 1.0))
+    assert list(followed.rows.elements()) == [Explored("", ITEMS, "b", 1)]
+    assert not followed._open
+
+
+def test_a_report_that_is_refused_does_not_change_what_was_shown(tmp_path: Path) -> None:
+    listings = Listings(list(ITEMS), [10**6] * 3, [300_000, 200_000, 100_000])
+    with PrivateSelection(listings, tmp_path / "s.db", explore=1.0) as shop:
+        offer = shop.offer(OfferRequest("", consent=True))
+        assert offer is not None
+        assert shop.bill(Impression(offer.token, ("b",))) is Settlement.OK
+        assert shop.bill(Impression(offer.token, ("c",))) is Settlement.CONFLICT
+        assert shop.engage(Engagement(offer.token, 1, 1.0)) is Settlement.OK
+        assert list(shop.exploration.rows) == [Explored("", ITEMS, "b", 1)]
 
 
 def test_tokens_are_forgotten_when_nothing_can_come_any_more() -> None:

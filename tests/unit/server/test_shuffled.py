@@ -97,7 +97,25 @@ class TestSettling:
         shop.open("tuesday", POLICY, CANDIDATES, PRICES, LATER)
         other = shop.offer("tuesday")
         group = shop.offer("monday").group_under(POLICY)
-        assert shop.settle(Batch("monday", group, ((other.token, "a"),))).counted == 0
+        own = shop.offer("monday").token
+        settled = shop.settle(Batch("monday", group, tuple(sorted([(other.token, "a"), (own, "b")]))))
+        assert (settled.counted, settled.refused) == (1, 1)
+        assert ledger.item("a").impressions == 0
+
+    def test_a_batch_without_one_good_token_is_not_used_up(self, ledger: ImpressionLedger):
+        """A server that was started again with another seed would settle it with nothing, for good."""
+        seed = b"s" * 32
+        batch = batch_of(shop_of(ledger, PlainTokens(seed)), ["a", "b"])
+        with pytest.raises(InvalidMessage, match="another seed"):
+            shop_of(ledger, PlainTokens()).settle(batch)
+        assert shop_of(ledger, PlainTokens(seed)).settle(batch).counted == 2
+
+    def test_of_a_conflict_nothing_is_said_to_be_counted(self, ledger: ImpressionLedger):
+        shop = shop_of(ledger)
+        batch = batch_of(shop, ["a", "b", "c"])
+        shop.settle(batch)
+        again = shop.settle(dataclasses.replace(batch, reports=batch.reports[:2]))
+        assert (again.settlement, again.counted, again.refused) == (Settlement.CONFLICT, 0, 2)
 
     def test_a_token_counts_in_one_group_only(self, ledger: ImpressionLedger):
         shop = shop_of(ledger)
@@ -178,8 +196,10 @@ class TestTheViewIsFixed:
 
     def test_what_the_ledger_cannot_name_is_not_offered(self, ledger: ImpressionLedger):
         shop = shop_of(ledger)
-        with pytest.raises(InvalidParameter, match="printable"):
+        with pytest.raises((InvalidMessage, InvalidParameter), match=r"printable|control characters"):
             shop.open("tuesday", Policy(Rule.RR, 2, 1.0), (Candidate("a\nb", 1.0), Candidate("c", 0.0)), (1, 1), LATER)
+        with pytest.raises(InvalidParameter, match="printable"):
+            shop.open("tues\nday", POLICY, CANDIDATES, PRICES, LATER)
 
 
 class TestGuarantees:
@@ -264,6 +284,48 @@ class TestGuarantees:
         assert (found.epsilon, found.delta) == (1.0, 0.0)
         assert any("told twice" in reason for reason in found.assumes)
 
+    def test_nor_is_it_after_a_restart_or_in_another_process(self, ledger: ImpressionLedger, tmp_path: Path):
+        """Whoever sends the first version again hears ``duplicate``; what the ledger refused in between stays refused."""
+        seed, place = b"s" * 32, tmp_path / "server.db"
+        with MailLedger.create(tmp_path / "issued.db") as rows, ImpressionLedger.open(place) as elsewhere:
+            shop = shop_of(ledger, BlindTokens(seed, OnDisk(rows)))
+            batch = blind_batch_of(shop, self.ITEMS)
+            assert self.claim(shop, batch).delta > 0.0
+            running = shop_of(elsewhere, BlindTokens(seed, OnDisk(rows)))
+            assert self.claim(running, batch).delta > 0.0
+            shop.settle(dataclasses.replace(batch, reports=batch.reports[1:]))
+            for other in (shop, running, shop_of(elsewhere, BlindTokens(seed, OnDisk(rows)))):
+                settled = other.settle(batch)
+                found = other.guarantee(settled, delta=1e-3, honest_share=1.0, stated=STATED, n_min=20)
+                assert (settled.settlement, settled.counted) == (Settlement.DUPLICATE, 40)
+                assert (found.epsilon, found.delta, found.protects) == (1.0, 0.0, ONE_PROFILE)
+                assert any("told twice" in reason for reason in found.assumes)
+
+    def test_nor_is_one_whose_first_version_was_refused(self, ledger: ImpressionLedger):
+        """A token that was counted in the public group spoils the first version; the second is settled without it."""
+        shop = shop_of(ledger, BlindTokens())
+        batch = blind_batch_of(shop, self.ITEMS)
+        public = shop.offer("monday").group_under(POLICY.without_cost())
+        assert shop.settle(Batch("monday", public, batch.reports[:1])).settlement is Settlement.OK
+        assert shop.settle(batch).settlement is Settlement.CONFLICT
+        found = self.claim(shop, dataclasses.replace(batch, reports=batch.reports[1:]))
+        assert (found.epsilon, found.delta) == (1.0, 0.0)
+
+    def test_another_groups_conflict_changes_nothing(self, ledger: ImpressionLedger):
+        shop = shop_of(ledger, BlindTokens())
+        batch = blind_batch_of(shop, self.ITEMS)
+        shop.settle(batch)
+        public = shop.offer("monday").group_under(POLICY.without_cost())
+        assert shop.settle(Batch("monday", public, batch.reports[:1])).settlement is Settlement.CONFLICT
+        assert self.claim(shop, batch).epsilon == shuffle(1.0, 40, 1e-3, "blanket", 4)
+
+    def test_reports_of_a_told_twice_group_add_up(self, ledger: ImpressionLedger):
+        shop = shop_of(ledger, BlindTokens())
+        batch = blind_batch_of(shop, self.ITEMS[:3])
+        shop.settle(batch)
+        shop.settle(dataclasses.replace(batch, reports=batch.reports[1:]))
+        assert self.claim(shop, batch, reports_each=3).epsilon == 3.0
+
     def test_the_honest_share_has_to_be_said(self, ledger: ImpressionLedger):
         shop = shop_of(ledger)
         with pytest.raises(TypeError, match="honest_share"):
@@ -279,6 +341,7 @@ class TestTheBoundOfABatch:
             (Policy(Rule.RR, 15, 3.0), "blanket", 15),
             (Policy(Rule.RR, 2, 3.0), "blanket", 2),
             (Policy(Rule.RR, 15, 3.0, d=2), "numerical", None),
+            (Policy(Rule.RR, 15, 3.0, slots=2), "numerical", None),  # two draws, of 15 and of 14
             (Policy(Rule.PF, 15, 3.0, bounding=Bounding.SCALED), "numerical", None),
             (Policy(Rule.GUMBEL, 15, 3.0, bounding=Bounding.CLIPPED, width=2.0), "numerical", None),
             (Policy(Rule.LAPLACE, 15, 3.0, bounding=Bounding.SCALED), "numerical", None),
@@ -295,6 +358,10 @@ class TestTheBoundOfABatch:
     def test_what_reads_nothing_private_costs_nothing(self, policy):
         found = batch_guarantee(policy, **self.GIVEN)
         assert (found.epsilon, found.delta, found.protects) == (0.0, 0.0, ONE_PROFILE)
+
+    def test_the_honest_share_has_to_be_said(self):
+        with pytest.raises(TypeError, match="honest_share"):
+            batch_guarantee(POLICY, n=10_000, delta=1e-6, conditions=ALL_CONDITIONS)  # type: ignore[call-arg]
 
     def test_greedy_promises_nothing_however_many_there_are(self):
         assert batch_guarantee(Policy(Rule.GREEDY, 4), **self.GIVEN).promises_nothing
@@ -319,6 +386,7 @@ class TestTheBoundOfABatch:
     def test_the_local_guarantee_names_no_other_mechanism(self):
         assert local_guarantee(Policy(Rule.RR, 4, 1.0)).proof == "randomised-response"
         assert local_guarantee(Policy(Rule.RR, 4, 1.0, d=2)).proof != "randomised-response"
+        assert local_guarantee(Policy(Rule.RR, 4, 1.0, slots=2)).proof != "randomised-response"
         assert local_guarantee(Policy(Rule.PF, 4, 1.0, bounding=Bounding.SCALED)).proof != "randomised-response"
 
 

@@ -104,7 +104,7 @@ def test_a_batch_takes_no_more_than_a_message_holds(tmp_path: Path):
 
 def test_one_bad_report_does_not_hold_up_the_others(tmp_path: Path):
     with Shuffler(tmp_path / "mail.db") as shuffler:
-        assert shuffler.submit_many([report(1, item="line\nbreak"), report(2)]) == ["conflict", "ok"]
+        assert shuffler.submit_many([report(1, batch="line\nbreak"), report(2)]) == ["conflict", "ok"]
 
 
 def test_only_shuffled_reports_are_taken(tmp_path: Path):

@@ -1,6 +1,6 @@
 """Broken on purpose, never use: selections on a device that take one step which the proof does not have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, cast
@@ -8,9 +8,11 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.guarantees import Guarantee
+from tacit.audit.twins import no_promise
+from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import ClippedScores, Envelope, ExponentialMechanism, PermuteAndFlip, ScaledScores, TopResponse
 from tacit.mechanisms.calibration import permute_and_flip_rate
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 
 
 class HalfWidth(ClippedScores):
@@ -90,6 +92,27 @@ class PrivateAbstention:
     def pmf(self, raw: ArrayLike) -> NDArray[np.float64]:
         silent = not (np.asarray(raw) > 0.0).any()
         return np.append(np.zeros(self.real.m), 1.0) if silent else np.append(self.real.pmf(raw), 0.0)
+
+
+@dataclass(frozen=True)
+class GreedyAlone:
+    """States the right law and draws many decisions from it; a single one, which is what a device asks for, is the best."""
+
+    name: ClassVar[str] = "greedy-alone"
+    real: TopResponse
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.real.guarantee
+
+    def pmf(self, raw: ArrayLike) -> NDArray[np.float64]:
+        return self.real.pmf(raw)
+
+    def release(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[int]:
+        return replace(self.real.release(raw, noise), value=int(np.argmax(raw)), guarantee=no_promise(self.guarantee))
+
+    def release_many(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
+        return replace(self.real.release_many(raw, noise), guarantee=no_promise(self.guarantee))
 
 
 class FloorsFromScores(Envelope):

@@ -40,7 +40,7 @@ GAMMAS = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0)
 WIDTHS = (0.5, 2.0)
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 WRONGLY = (1.0, 3.0, 5.0)  # where a wrong spread is tried
-_AUCTIONS = {Effort.QUICK: 600, Effort.DEFAULT: 2500, Effort.FULL: 8000}
+_AUCTIONS = {Effort.QUICK: 600, Effort.DEFAULT: 2500, Effort.FULL: 5000}
 _FEW = 300  # auctions in which more than one preferred item is tried
 Key = tuple[str, str, float]  # score, rule, epsilon
 

@@ -23,7 +23,7 @@ RULES = ("mean", "upper confidence bound", "Thompson")
 METRIC = "share of the best CTR, second half"
 _NOISE = 2.0  # scale of the Laplace noise on every sum of a round: two sums, at one each
 _PRIOR = (1.0, 14.0)  # a click in 15, as items are on average
-_SEEDS = {Effort.QUICK: 6, Effort.DEFAULT: 24, Effort.FULL: 96}
+_SEEDS = {Effort.QUICK: 6, Effort.DEFAULT: 24, Effort.FULL: 48}
 
 
 class Learned(NamedTuple):

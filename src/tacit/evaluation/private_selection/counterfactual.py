@@ -34,8 +34,8 @@ AUCTIONS, EPSILON, RELEASE_EPSILON = 2041, 3.0, 1.0
 OFFERED, OUT_OF = 3, 8
 RR_LOG: dict[str, int | float | str] = {"target": "public", "log": "rr", "epsilon": EPSILON}
 OUTSIDE: dict[str, int | float | str] = {"target": "greedy", "log": "rr", "m": OFFERED, "k": OUT_OF}
-_REPLICATES = {Effort.QUICK: 200, Effort.DEFAULT: 1000, Effort.FULL: 5000}
-_DRAWN = {Effort.QUICK: 12, Effort.DEFAULT: 200, Effort.FULL: 1000}  # replicates whose noise is drawn by the mechanisms
+_REPLICATES = {Effort.QUICK: 200, Effort.DEFAULT: 1000, Effort.FULL: 2000}
+_DRAWN = {Effort.QUICK: 12, Effort.DEFAULT: 200, Effort.FULL: 400}  # replicates whose noise is drawn by the mechanisms
 
 
 class Log(NamedTuple):

@@ -12,6 +12,7 @@ from tacit.evaluation.private_selection import (
     open_bandit,
     optimum,
     paper,
+    price_settings,
     reference,
     synthetic,
 )
@@ -20,8 +21,9 @@ from tacit.evaluation.private_selection.automatic import automatic
 from tacit.evaluation.private_selection.calibrated import calibrated
 from tacit.evaluation.private_selection.cutoff import cutoff
 from tacit.evaluation.private_selection.mixing import facts, mixing
+from tacit.evaluation.private_selection.noisy_prices import LEAST
 from tacit.evaluation.private_selection.part import Part, Progress, Run, untold
-from tacit.evaluation.private_selection.pricing import LEAST, pricing
+from tacit.evaluation.private_selection.pricing import pricing
 from tacit.evaluation.private_selection.single import single
 from tacit.evaluation.private_selection.sweep import EPSILONS, sweep
 from tacit.evaluation.private_selection.trained import IMPRESSIONS, trained
@@ -36,6 +38,7 @@ TRAINED, ALL = "trained", "all"
 WORLDS = (*SHAPES, TRAINED)
 REAL: dict[str, Run] = {"movielens-100k": movielens.run, "open-bandit": open_bandit.run}
 OTHERS: dict[str, Run] = {
+    "price settings": price_settings.run,
     "synthetic scores": synthetic.run,
     "the best d": many_equal.run,
     "the optimum": optimum.run,
@@ -43,7 +46,7 @@ OTHERS: dict[str, Run] = {
     "optimism": bandits.run,
 }
 DATA = (*WORLDS, *REAL, ALL)
-_AUCTIONS = {Effort.QUICK: 2000, Effort.DEFAULT: 8000, Effort.FULL: 32_000}
+_AUCTIONS = {Effort.QUICK: 2000, Effort.DEFAULT: 8000, Effort.FULL: 16_000}
 _IMPRESSIONS = {Effort.QUICK: 100_000, Effort.DEFAULT: IMPRESSIONS, Effort.FULL: IMPRESSIONS}
 
 

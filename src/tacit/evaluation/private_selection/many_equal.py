@@ -26,7 +26,7 @@ EPSILONS = (1.0, 3.0, 5.0)
 BERNOULLI = ((0.1, 15), (0.1, 100), (0.9, 100))  # probability of a 1, number of items
 UNIFORM = (15, 100)
 NEAR = 0.004  # the reference is a mean over 100 drawn sets of scores
-_SETS = {Effort.QUICK: 1_000, Effort.DEFAULT: 10_000, Effort.FULL: 100_000}  # of uniform scores, for permute-and-flip
+_SETS = {Effort.QUICK: 1_000, Effort.DEFAULT: 10_000, Effort.FULL: 40_000}  # of uniform scores, for permute-and-flip
 
 
 class Best(NamedTuple):

@@ -6,7 +6,8 @@ user's ten held-out films, judged by her own ratings of them. Expectations over 
 of films are drawn.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.private_selection import further_reference
+from tacit.evaluation.private_selection.film_tastes import PEOPLE, offered, panels
 from tacit.evaluation.private_selection.films import NAMES, Films, film_models, film_ratings, film_split
 from tacit.evaluation.private_selection.part import Part, Progress, untold
 from tacit.evaluation.result import Claim, Row
@@ -27,6 +29,7 @@ RATING: Final = "expected rating"
 GAIN: Final = "expected rating, over public"
 LIKED: Final = "held-out share rated 4 or more"
 OURS = "tacit"
+NOBODY: Mapping[float, NDArray[np.int64]] = MappingProxyType({})
 EPSILONS = (1.0, 3.0, 5.0)
 PRIORS = {"auto": 1.0, "auto, half the spread": 0.5, "auto, twice the spread": 2.0}
 MODELS = {"sharp": (8, 0.6), "smooth": (16, 1.2)}  # rank and penalty of the factors: less and more shrinkage
@@ -38,7 +41,7 @@ NEAR = {
     GAIN: 0.02,
     LIKED: 0.025,
 }  # three errors of one set for each user; two of the paired gains and of held-out films
-_SETS = {Effort.QUICK: 1, Effort.DEFAULT: 10, Effort.FULL: 50}  # of films, for each user
+_SETS = {Effort.QUICK: 1, Effort.DEFAULT: 10, Effort.FULL: 20}  # of films, for each user
 
 
 class Decisions(NamedTuple):
@@ -48,6 +51,7 @@ class Decisions(NamedTuple):
     public: Floats
     private: Floats
     reward: Floats
+    items: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # which films, where that matters
 
     @property
     def sigma(self) -> float:
@@ -76,8 +80,13 @@ def held_out_sets(films: Films) -> Decisions:
     return _sorted(films, users, items, good)
 
 
-def rewards(found: Decisions, sigma: float) -> Iterator[tuple[str, float, Floats, float]]:
-    """(rule, epsilon, expected reward of every decision, epsilon that is spent on average)."""
+def rewards(
+    found: Decisions, sigma: float, people: Mapping[float, NDArray[np.int64]] = NOBODY
+) -> Iterator[tuple[str, float, Floats, float]]:
+    """(rule, epsilon, expected reward of every decision, epsilon that is spent on average).
+
+    ``people`` says how many films a prior of people would offer in each decision.
+    """
     size = found.public.shape[1]
     yield "public", 0.0, found.reward[:, 0], 0.0
     yield "uniform", 0.0, found.reward.mean(axis=1), 0.0
@@ -89,9 +98,9 @@ def rewards(found: Decisions, sigma: float) -> Iterator[tuple[str, float, Floats
         yield "pf scaled", epsilon, _earned(selection_laws.permute_and_flip(scaled, epsilon / 2.0), found), epsilon
         for rule, factor in PRIORS.items():
             chosen = choose_many(found.public, sizes, Spread(factor * sigma, "normal"), epsilon)
-            m = np.array([choice.m for choice in chosen])
-            law = selection_laws.response(found.private, epsilon, mask=np.arange(size) < m[:, None])
-            yield rule, epsilon, _earned(law, found), epsilon * float(np.mean(m > 1))
+            yield rule, epsilon, *_first(found, epsilon, np.array([choice.m for choice in chosen]))
+        if epsilon in people:
+            yield PEOPLE, epsilon, *_first(found, epsilon, people[epsilon])
 
 
 def run(effort: Effort = Effort.DEFAULT, *, seed: int = 0, progress: Progress = untold) -> Part:
@@ -104,6 +113,7 @@ def run(effort: Effort = Effort.DEFAULT, *, seed: int = 0, progress: Progress = 
             )
         )
     split = film_split(ratings, rng=np.random.default_rng([seed, 0]))
+    panel = panels(split.train.n_users, np.random.default_rng([seed, 3]))
     rows: list[Row] = []
     claims: list[Claim] = []
     for done, (model, (rank, penalty)) in enumerate(MODELS.items()):
@@ -116,15 +126,18 @@ def run(effort: Effort = Effort.DEFAULT, *, seed: int = 0, progress: Progress = 
         for metric, found in ((RATING, drawn), (LIKED, held_out_sets(films))):
             rows.append(Row("auto", setting | {"of": metric}, "sigma of the prior", found.sigma))
             earned = {}
-            for rule, epsilon, values, spent in rewards(found, found.sigma):
+            people = NOBODY if panel is None else offered(films, found, panel, EPSILONS)
+            for rule, epsilon, values, spent in rewards(found, found.sigma, people):
                 earned[rule, epsilon] = values
                 at = setting if epsilon in (0.0, np.inf) else setting | {"epsilon": epsilon}
                 rows.append(Row.of(rule, metric, mean(values, found.users), **at))
                 if metric == RATING and rule != "public":
                     rows.append(Row.of(rule, GAIN, difference(values, earned["public", 0.0], found.users), **at))
-                if rule in PRIORS:
+                if rule in PRIORS or rule == PEOPLE:
                     rows.append(Row(rule, at | {"of": metric}, "epsilon spent", spent, n=len(values)))
             claims += _claims(metric, found, earned, model)
+            if people:
+                claims.append(_people(metric, found, earned, model))
     if ratings.name == NAMES[0]:
         rows += further_reference.films({"data": ratings.name, "model": next(iter(MODELS))}, RATING, GAIN, LIKED)
         claims += (further_reference.agreement(f"films, {metric}", rows, metric, NEAR[metric]) for metric in NEAR)
@@ -145,15 +158,33 @@ def _claims(metric: str, found: Decisions, earned: dict[tuple[str, float], Float
         yield Claim(OURS, f"films, {metric}, {model} model: auto beats {named} at every epsilon tried", holds, told)
 
 
+def _people(metric: str, found: Decisions, earned: dict[tuple[str, float], Floats], model: str) -> Claim:
+    gaps = {epsilon: difference(earned[PEOPLE, epsilon], earned["auto", epsilon], found.users) for epsilon in EPSILONS}
+    return Claim(
+        OURS,
+        f"films, {metric}, {model} model: people as a prior do better than one spread at every epsilon tried",
+        all(gap.above(0.0) for gap in gaps.values()),
+        "; ".join(f"epsilon {epsilon:g}: {gap}" for epsilon, gap in gaps.items()),
+    )
+
+
 def _notes(name: str) -> tuple[str, ...]:
     return (
         f"Films: on {name}; candidates are drawn anew for every decision from films with at least {POPULAR} training ratings.",
         "Films: the spread of the prior is taken, without noise, from the models that are evaluated. A product must have it "
         "from public or differentially private data; the rows with half and twice the spread tell what a wrong one costs.",
+        "Films: the people of a prior are other training users, whose ratings a product may only use if they are public.",
         "Films: the expected rating is the private model's own: it tells how well a rule follows that model, not how right "
         "the model is.",
         "Films: both models are fitted without noise; their own privacy is another matter.",
     )
+
+
+def _first(found: Decisions, epsilon: float, m: NDArray[np.int64]) -> tuple[Floats, float]:
+    """What rr among the first m earns, and what it spends."""
+    inside = np.arange(found.public.shape[1]) < m[:, None]
+    law = selection_laws.response(found.private, epsilon, mask=inside)
+    return _earned(law, found), epsilon * float(np.mean(m > 1))
 
 
 def _earned(law: Floats, found: Decisions) -> Floats:
@@ -163,4 +194,5 @@ def _earned(law: Floats, found: Decisions) -> Floats:
 def _sorted(films: Films, users: NDArray[np.int64], items: NDArray[np.int64], reward: Floats) -> Decisions:
     order = np.argsort(-films.public[items], axis=1, kind="stable")
     items = np.take_along_axis(items, order, axis=1)
-    return Decisions(users, films.public[items], films.private[users[:, None], items], reward[users[:, None], items])
+    own = users[:, None]
+    return Decisions(users, films.public[items], films.private[own, items], reward[own, items], items)

@@ -42,7 +42,7 @@ class Size(NamedTuple):
 _SIZES = {
     Effort.QUICK: Size({FEW: 6}, 6),
     Effort.DEFAULT: Size({FEW: 100, 640: 20}, 12),
-    Effort.FULL: Size({FEW: 100, 1280: 50}, 50),
+    Effort.FULL: Size({FEW: 100, 640: 30}, 30),
 }
 
 

@@ -17,26 +17,23 @@ from tacit.evaluation.private_selection.measures import (
     percent,
     reserve,
 )
+from tacit.evaluation.private_selection.noisy_prices import noisy_prices
 from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.worlds import World
-from tacit.evaluation.result import Claim, Row
-from tacit.evaluation.statistics import Estimate, mean
+from tacit.evaluation.result import Claim
 from tacit.models.selection_laws import Floats, response
 
 DEVICE, SERVER, MEAN = "device", "server", "global mean"
 IMPRESSION, CLICK = "impression", "click"
-_SCALES = (0.002, 0.005, 0.01)
-_DRAWS = 100  # of noise for each auction
-LEAST = 0.001  # floor of a noised click probability: of six tried, the one whose bias is nearest to the reference's
 _FIRST = 3  # how far a figure may be from the reference's, in points: it gives whole points, of one seed
 
 
 def pricing(world: World, *, rng: np.random.Generator) -> Part:
     greedy = response(world.private_scores, np.inf, mask=world.mask)
-    with_device = measured(world, greedy, _prices(world, world.private, IMPRESSION))
+    with_device = measured(world, greedy, prices_from(world, world.private, IMPRESSION))
     known = {SERVER: world.public, MEAN: np.full_like(world.public, world.public[world.mask].mean())}
     found = {
-        (name, pay): measured(world, greedy, _prices(world, probability, pay))
+        (name, pay): measured(world, greedy, prices_from(world, probability, pay))
         for name, probability in known.items()
         for pay in (IMPRESSION, CLICK)
     }
@@ -47,16 +44,12 @@ def pricing(world: World, *, rng: np.random.Generator) -> Part:
             "greedy", one, with_device, (REVENUE, SURPLUS), **{"world": world.name, "prices": name, "pay per": pay}
         )
     ]
-    bias = {scale: _bias(world, scale, rng) for scale in _SCALES}
-    rows += [
-        Row.of("noisy_pclick", "price bias", value, world=world.name, scale=scale) for scale, value in bias.items()
-    ]
     claims = [_more_revenue(world, found, with_device, pay) for pay in (IMPRESSION, CLICK)]
-    claims += [*_like_reference(world, found, with_device), _biased(world, bias)]
-    return Part(tuple(rows), tuple(claims))
+    claims += _like_reference(world, found, with_device)
+    return Part(tuple(rows), tuple(claims)).and_(noisy_prices(world, rng=rng))
 
 
-def _prices(world: World, probability: Floats, pay: str) -> Floats:
+def prices_from(world: World, probability: Floats, pay: str) -> Floats:
     """The expected payment for each candidate if shown; a click happens with the private probability, which is the truth here."""
     if pay == IMPRESSION:
         return per_impression(world.bids * probability, reserve(world) * probability, world.mask)
@@ -93,29 +86,3 @@ def _like_reference(world: World, found: dict[tuple[str, str], Measured], full: 
             yield Claim(
                 reference.NAME, statement, apart <= _FIRST / 100, f"{told}; largest gap {100 * apart:.1f} points"
             )
-
-
-def _bias(world: World, scale: float, rng: np.random.Generator) -> Estimate:
-    """What Laplace noise on both click probabilities adds to the price of a click, with ranks held fixed: E[1/(p + noise)] > 1/p.
-
-    Noised probabilities are kept at or above a floor, or the expectation would not exist: its size depends on that floor.
-    """
-    order = np.argsort(np.where(world.mask, -world.public_scores, np.inf), axis=1, kind="stable")
-    several = world.mask.sum(axis=1) > 1
-    first, second = (np.take_along_axis(world.public, order, axis=1)[several, place] for place in (0, 1))
-    bids = np.take_along_axis(world.bids, order, axis=1)[several, 1]
-    shape = (_DRAWS, first.size)
-    noised = [np.maximum(one + rng.laplace(scale=scale, size=shape), LEAST) for one in (second, first)]
-    dear = (bids * noised[0] / noised[1]).mean(axis=0)
-    fair = bids * second / first
-    ratio = float(dear.mean() / fair.mean())
-    return Estimate(ratio - 1.0, mean((dear - ratio * fair) / fair.mean()).stderr, first.size)
-
-
-def _biased(world: World, bias: dict[float, Estimate]) -> Claim:
-    found = list(bias.values())
-    holds = all(value.above(0.0) for value in found[1:]) and found[0].value < found[1].value < found[2].value
-    told = ", ".join(f"scale {scale:g}: {percent(value)}" for scale, value in bias.items())
-    return Claim(
-        paper.NAME, f"{world.name}: a ratio of two noised click probabilities is biased upward, ranks held fixed", holds, told
-    )  # fmt: skip

@@ -57,6 +57,7 @@ BEST_GAMMA = {
 AHEAD_UP_TO = {1.0: (0.5, 1.0, 2.0), 0.25: (2.0, 3.0, 5.0)}  # alpha: by k <= 3, 4 to 9, at least 10
 SPENDS_NOTHING = {"display": 0.47, "search": 0.65}  # share of offers with m = 1 at epsilon 1
 BIAS = {0.002: 0.003, 0.005: 0.022, 0.01: 0.175}  # of a ratio of noised probabilities, by Laplace scale
+FALL = (0.01, 0.10)  # by how much revenue falls when noise on click probabilities also sets the ranks, at those scales
 SYNTHETIC = {
     ("rr", "uniform", 15, 1.0): 0.545, ("pf scaled", "uniform", 15, 1.0): 0.546, ("rr", "uniform", 15, 3.0): 0.746,
     ("pf scaled", "uniform", 15, 3.0): 0.635, ("rr", "Bernoulli(0.9)", 100, 3.0): 0.915,

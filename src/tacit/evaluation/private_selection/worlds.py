@@ -77,6 +77,9 @@ class Shape:
     rate: float  # mean public click probability
     item_spread: float  # of public logits
     user_spread: float  # of private logits around the public ones
+    bid_spread: float = BID_SPREAD
+    interested: float = 0.0  # share of users whom a candidate interests, drawn for each candidate by itself
+    interest: float = 0.0  # what that adds to the private logit
 
 
 # 59 % of sizes at most 3 and 6 % at least 10, which makes the mean 3.9; median |private - public| 0.026.
@@ -88,13 +91,21 @@ SHAPES = {"display": DISPLAY, "search": SEARCH}
 
 def simulated(name: str, auctions: int = AUCTIONS, *, rng: np.random.Generator) -> World:
     """A world by its name. The public probability is the mean of the private one given all that is public."""
-    shape = SHAPES[name]
+    return shaped(name, SHAPES[name], auctions, rng=rng)
+
+
+def shaped(name: str, shape: Shape, auctions: int, *, rng: np.random.Generator) -> World:
+    """A world of any parameters. With sparse interests ``shape.rate`` is that of users who are not interested."""
     sizes = candidates(shape, auctions, rng)
     mask = np.arange(sizes.max()) < sizes[:, None]
     logits = _centre(shape) + shape.item_spread * rng.normal(size=mask.shape)
-    private = sigmoid(logits + shape.user_spread * rng.normal(size=mask.shape))
-    bids = np.exp(BID_SPREAD * rng.normal(size=mask.shape))
-    return World(name, expected(logits, shape.user_spread), private, bids, mask, shape.user_spread)
+    moved = logits + shape.user_spread * rng.normal(size=mask.shape)
+    bids = np.exp(shape.bid_spread * rng.normal(size=mask.shape))
+    public = expected(logits, shape.user_spread)
+    if shape.interested:
+        moved += shape.interest * (rng.random(mask.shape) < shape.interested)
+        public += shape.interested * (expected(logits + shape.interest, shape.user_spread) - public)
+    return World(name, public, sigmoid(moved), bids, mask, shape.user_spread)
 
 
 def candidates(shape: Shape, auctions: int, rng: np.random.Generator) -> np.ndarray:

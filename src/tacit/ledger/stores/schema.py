@@ -90,6 +90,10 @@ BATCHES = Table(
     {"batch": "text", "group_id": "text", "digest": "bytes", "reports": "int", "day": "int", "seal": "bytes"},
     key=("batch", "group_id"),
 )
+# Groups of which a version was refused: whoever saw it and another version saw single reports.
+REFUSALS = Table(
+    "refusals", {"batch": "text", "group_id": "text", "day": "int", "seal": "bytes"}, key=("batch", "group_id")
+)
 # Bits that chance has flipped, one for each impression.
 ENGAGEMENTS = Table(
     "engagements", {"id": "bytes", "item": "text", "bit": "int", "day": "int", "seal": "bytes"}, key=("id",)
@@ -138,7 +142,7 @@ MIGRATIONS = (
         statements=("CREATE INDEX impressions_by_day ON impressions (day)",),
     ),
     Migration(
-        tables=(OFFERS, BATCHES, ENGAGEMENTS, DISPLAYS, CONSENTS, MAIL, CLOSED),
+        tables=(OFFERS, BATCHES, REFUSALS, ENGAGEMENTS, DISPLAYS, CONSENTS, MAIL, CLOSED),
         statements=(
             "CREATE INDEX offers_by_expiry ON offers (expires)",
             "CREATE INDEX engagements_by_item ON engagements (item, bit)",

@@ -1,4 +1,4 @@
-"""The tables beside the books: offers, batches, engagements, displays, consents, mail. What is in them is in no chain.
+"""The tables beside the books: offers, batches, refusals, engagements, displays, consents, mail. What is in them is in no chain.
 
 Rows of them are deleted on purpose, so that a missing one is no finding; an altered one is, by its seal. Nothing that is
 counted or owed rests on them: that is in the impressions.
@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tacit.ledger.batches import seal_of_batch
+from tacit.ledger.batches import seal_of_batch, seal_of_refusal
 from tacit.ledger.consents import seal_of_consent
 from tacit.ledger.display_rows import DisplayState, seal_of_display
 from tacit.ledger.engagements import seal_of_engagement
@@ -21,6 +21,7 @@ from tacit.ledger.verification.findings import LEDGER, Notes
 UNIQUE = (
     ("id", "offers"),
     ("batch, group_id", "batches"),
+    ("batch, group_id", "refusals"),
     ("id", "engagements"),
     ("server, token", "displays"),
     ("number", "consents"),
@@ -38,6 +39,7 @@ def check_selection(reader: Reader, notes: Notes) -> None:
     for rows, book, what, good in (
         ("SELECT id, content, expires, seal FROM offers", BOOK, "an offer", _offer),
         ("SELECT batch, group_id, digest, reports, day, seal FROM batches", BOOK, "a settled batch", _batch),
+        ("SELECT batch, group_id, day, seal FROM refusals", BOOK, "a refusal", _refusal),
         ("SELECT server, token, items, expires, state, extra, seal FROM displays", LEDGER, "a display", _display),
         ("SELECT batch, token, group_id, item, seal FROM mail", LEDGER, "a letter", _letter),
         ("SELECT batch FROM closed", LEDGER, "a closed batch", _closed),
@@ -68,6 +70,10 @@ def _offer(id: bytes, content: str, expires: int, seal: bytes) -> bool:
 
 def _batch(*row: Any) -> bool:
     return bool(seal_of_batch(*row[:-1]) == row[-1])
+
+
+def _refusal(*row: Any) -> bool:
+    return bool(seal_of_refusal(*row[:-1]) == row[-1])
 
 
 def _display(*row: Any) -> bool:
