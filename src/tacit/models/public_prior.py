@@ -18,7 +18,9 @@ from tacit.checks import keep, positive
 from tacit.errors import InvalidParameter
 
 DRAWS = 100  # of the prior: 50 and their negatives
-_SEED = 3
+# Of the seeds 0 to 2,999 the one whose mean maxima of the first m <= 16 rows are nearest to the exact expected maxima of m normal
+# numbers (within 1.8 %). The choice of m rests on these; seed 3 undervalued a choice among two (0.453 for 0.564).
+_SEED = 2366
 _ROUNDING = 1e-12
 _CERTAIN = 1e-12  # public probabilities are taken to lie this far from 0 and 1: their odds are finite
 _MOST_SIGMA = 20.0  # e^(sigma |z|) stays finite

@@ -306,11 +306,11 @@ def test_qualities_that_are_not_finite_are_refused(quality: list[object]) -> Non
 
 
 def test_several_slots_are_peeled_from_more_candidates_than_slots(shop: Shop) -> None:
-    listings = Listings([f"i{i}" for i in range(8)], [10**6] * 8, [100_000 - 3_000 * i for i in range(8)])
+    listings = Listings([f"i{i}" for i in range(8)], [10**6] * 8, [100_000 - 9_000 * i for i in range(8)])
     offer = offered(shop(listings, slots=2, epsilon=6.0, spread=Spread(1.5)))
     assert offer.policy.rule is Rule.RR
     assert offer.policy.slots == 2
-    chances = [(100_000 - 3_000 * i) / 1e6 for i in range(8)]
+    chances = [(100_000 - 9_000 * i) / 1e6 for i in range(8)]
     shares = [choose(chances, Spread(1.5), epsilon).m for epsilon in (3.0, 6.0)]
     assert offer.policy.m == shares[0] != shares[1]  # each slot is chosen for at its share of epsilon
     assert offer.policy.cost == 6.0
@@ -489,7 +489,7 @@ def test_a_policy_may_be_given_with_its_own_epsilon(shop: Shop) -> None:
 
 def test_without_a_spread_the_log_odds_of_clicks_spread_by_1(shop: Shop) -> None:
     assert Spread() == Spread(1.0, "logit-normal")
-    listings = Listings([f"i{i}" for i in range(12)], [10**6] * 12, [100_000 - 4_000 * i for i in range(12)])
+    listings = Listings([f"i{i}" for i in range(12)], [10**6] * 12, [100_000 - 8_000 * i for i in range(12)])
     sizes = [len(offered(shop(listings, epsilon=4.0, **given)).items)
              for given in ({}, {"spread": Spread(1.0)}, {"spread": Spread(0.5)}, {"spread": Spread(2.0)})]  # fmt: skip
     assert sizes[0] == sizes[1]
