@@ -38,7 +38,9 @@ def test_no_lower_bound_exceeds_the_exact_loss(report: AuditReport) -> None:
     exact = {(f.name, f.measure): f.loss for f in report.mechanisms if f.by is By.EXACT}
     for finding in report.mechanisms:
         if finding.by is By.EMPIRICAL:
-            assert 0.0 < finding.loss <= max(finding.claimed, exact.get((finding.name, finding.measure), 0.0))
+            # A bound from 4,000 rounds of training is near 0.2, and once in a hundred runs it is 0; the others are far from it.
+            assert finding.loss > 0.0 or finding.name == "sampled-gaussian"
+            assert finding.loss <= max(finding.claimed, exact.get((finding.name, finding.measure), 0.0))
 
 
 def test_the_sampler_of_a_wrong_scale_fails_its_own_audit(noise: Noise) -> None:

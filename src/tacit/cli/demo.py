@@ -1,5 +1,6 @@
 """``tacit demo``: load the embedded data, recommend from it privately, release from it by every mechanism, audit the claims."""
 
+from math import isinf
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -167,7 +168,8 @@ def _policies(console: "Console", shown: "Billed") -> None:
 
 def _billed(shown: "Billed") -> dict[str, Any]:
     """What was offered, what left the device, what the server counted; and how the policies compare."""
-    return {**shown._asdict(), "ways": [way._asdict() for way in shown.ways]}
+    ways = [{**way._asdict(), "epsilon": "inf" if isinf(way.epsilon) else way.epsilon} for way in shown.ways]
+    return {**shown._asdict(), "ways": ways}
 
 
 def _selection(shown: "Selection") -> dict[str, Any]:

@@ -14,6 +14,8 @@ def real_array(raw: ArrayLike, what: str) -> NDArray[np.float64]:
     """``raw`` as float64; complex numbers, text and ragged lists are refused. What a float cannot hold is infinite."""
     try:
         values = np.asarray(raw)
+        if values.dtype == np.float64:
+            return np.array(values, dtype=np.float64)  # a copy; nothing to convert, so nothing that could overflow
         if values.dtype.kind not in "biufO":
             raise TypeError
         with np.errstate(all="ignore"):  # a wider float beyond float64 becomes infinite, or 0

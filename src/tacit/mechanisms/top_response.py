@@ -58,7 +58,7 @@ class TopResponse:
         """The weight of each of the d best, where every other candidate weighs 2^32."""
         return 1 << BITS if self.d == self.m else power_of_e_below(self.epsilon)
 
-    @property
+    @cached_property
     def total_weight(self) -> int:
         return self.d * self.best_weight + ((self.m - self.d) << BITS)
 
