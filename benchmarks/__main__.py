@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # ours and theirs on one thread; numpy is loaded later, by the parts
-PARTS = ("noise", "selection", "ledger", "multi_selection", "private_selection", "loader")
+PARTS = ("noise", "selection", "ledger", "multi_selection", "private_selection", "private_slates", "loader")
 
 
 def main() -> None:

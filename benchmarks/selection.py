@@ -1,14 +1,11 @@
 """Selecting one of k candidates, per decision and in batch, against OpenDP (exact) and diffprivlib (floats)."""
 
-import json
-import os
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import opendp.prelude as dp
 
+from benchmarks.peer import Peer
 from benchmarks.timing import Row, compare
 from tacit.mechanisms import (
     ExponentialMechanism,
@@ -97,27 +94,10 @@ def _opendp_response(k: int) -> Callable[[], object]:
     return lambda: respond(1)
 
 
-class _Diffprivlib:
+class _Diffprivlib(Peer):
     """diffprivlib in its own environment: it answers one line (mechanism, k) with the seconds of one decision."""
 
-    def __enter__(self) -> "_Diffprivlib":
-        python = os.environ.get("TACIT_PEERS")
-        if python is None:
-            raise SystemExit("the peers' environment is missing: say `make bench`, which sets it up.")
-        script = Path(__file__).with_name("diffprivlib_timer.py")
-        self._process = subprocess.Popen(
-            [python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.stdin.close()  # type: ignore[union-attr]
-        self._process.wait(timeout=30)
+    script = "diffprivlib_timer.py"
 
     def timer(self, mechanism: str, k: int) -> Callable[[], float]:
-        def ask() -> float:
-            self._process.stdin.write(json.dumps({"mechanism": mechanism, "k": k}) + "\n")  # type: ignore[union-attr]
-            self._process.stdin.flush()  # type: ignore[union-attr]
-            return float(self._process.stdout.readline())  # type: ignore[union-attr]
-
-        return ask
+        return lambda: self.seconds({"mechanism": mechanism, "k": k})

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tacit.curator import Curator as Curator
     from tacit.curator import fit as fit
     from tacit.device import Device as Device
     from tacit.ledger import Budget as Budget
@@ -30,9 +31,15 @@ _ROOMS = (
     "shuffler",
     "systems",
 )
-_NAMES = {"Budget": "tacit.ledger", "Device": "tacit.device", "Store": "tacit.messages.store", "fit": "tacit.curator"}
+_NAMES = {
+    "Budget": "tacit.ledger",
+    "Curator": "tacit.curator",
+    "Device": "tacit.device",
+    "Store": "tacit.messages.store",
+    "fit": "tacit.curator",
+}
 
-__all__ = ["Budget", "Device", "Store", "__version__", "fit", *_ROOMS]
+__all__ = ["Budget", "Curator", "Device", "Store", "__version__", "fit", *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,7 +22,7 @@ from tacit.mechanisms import (
 )
 from tests.contracts.mechanism import ALARM, SamplerContract, chi_square
 from tests.statistical.conftest import FRESH
-from tests.unit.mechanisms import cases, device_cases
+from tests.unit.mechanisms import cases, device_cases, slate_cases
 
 pytestmark = pytest.mark.statistical
 
@@ -235,3 +235,11 @@ def test_slots_have_their_law_in_batches_and_alone(rule: Any, noise: Any) -> Non
     assert chi_square(np.bincount([place[tuple(p)] for p in many.tolist()], minlength=len(law)), law) > ALARM
     alone = [place[tuple(mechanism.release(raw, noise).value.tolist())] for _ in range(2_000)]
     assert chi_square(np.bincount(alone, minlength=len(law)), law) > ALARM
+
+
+class TestNaturalSlate(slate_cases.NaturalSlateCase, SamplerContract):
+    pass
+
+
+class TestNaturalSlateReplaced(slate_cases.NaturalSlateReplacedCase, SamplerContract):
+    pass

@@ -11,13 +11,18 @@ from tacit.audit.cases import (
     Twin,
     boxes,
     counts,
+    feature_slates,
     features,
+    kernels,
     private_selection,
     responses,
     selection,
     single,
+    slates,
     sparse,
+    subsets,
     sums,
+    tempered,
     training,
 )
 from tacit.audit.findings import AuditReport, By, TwinFinding
@@ -39,6 +44,11 @@ NAMES = (
     "bounded-counts",
     "gaussian-sum",
     "sampled-gaussian",
+    "natural-slate",
+    "feature-slate",
+    "tempered-slate",
+    "natural-subset",
+    "gaussian-kernel",
 )
 SYSTEMS = {  # what a system's promises rest on
     "multi-selection": ("vector-laplace", "sampled-gaussian"),
@@ -53,8 +63,34 @@ SYSTEMS = {  # what a system's promises rest on
         "laplace-sum",  # of terms of counterfactual estimates
         "bounded-counts",  # of clicks, with an aggregator
     ),
+    "private-slates": (
+        "natural-slate",
+        "feature-slate",
+        "tempered-slate",
+        "natural-subset",
+        "gaussian-kernel",
+        "top-k",  # of candidates, before a slate
+        "sparse-vector",  # the same
+        "laplace-sum",  # of counts, for any number of slates
+    ),
 }
-_ROOMS = (responses, selection, boxes, private_selection, single, sparse, features, sums, counts, training)
+_ROOMS = (
+    responses,
+    selection,
+    boxes,
+    private_selection,
+    single,
+    sparse,
+    features,
+    sums,
+    counts,
+    training,
+    slates,
+    feature_slates,
+    tempered,
+    subsets,
+    kernels,
+)
 
 Progress = Callable[[int, int, str], None]  # done, in all, what comes next
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tacit.evaluation.effort import Effort
     from tacit.evaluation.result import Result
 
-MULTI, PRIVATE = "multi-selection", "private-selection"
-SYSTEMS = (MULTI, PRIVATE)
+MULTI, PRIVATE, SLATES = "multi-selection", "private-selection", "private-slates"
+SYSTEMS = (MULTI, PRIVATE, SLATES)
 
 
 def evaluate(
@@ -27,7 +27,8 @@ def evaluate(
             metavar="NAME|DIR",
             help="multi-selection: a name from `tacit data list`, a MovieLens folder, or movielens-mix (three sets found through "
             "TACIT_DATA); by default movielens-small. private-selection: display, search, trained, movielens-100k, open-bandit or "
-            "all, which is the default.",
+            "all, which is the default. private-slates: movielens-1m, movielens-100k, movielens-small or a folder; by "
+            "default movielens-1m if TACIT_DATA has it, otherwise movielens-small.",
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="About a minute: fewer trials, fewer settings.")] = False,
@@ -66,8 +67,8 @@ def evaluate(
         raise UnknownName(f"no system {system!r} can be evaluated; known: {', '.join(SYSTEMS)}.")
     if quick and full:
         raise typer.BadParameter("--quick and --full exclude each other.")
-    if system == PRIVATE:
-        _refuse({"--trials": trials, "--look-alikes": look_alikes, "--workers": workers})
+    if system != MULTI:
+        _refuse(system, {"--trials": trials, "--look-alikes": look_alikes, "--workers": workers})
     check_json_target(json_file)
     if plots is not None:
         _check_folder(plots)
@@ -82,6 +83,15 @@ def evaluate(
         with _progress() as told:
             result = private_selection(data or "all", effort, seed=seed, progress=told)
         _tell(result, print_private, draw_private, json_file, plots)
+        return
+    if system == SLATES:
+        from tacit.cli.private_slates_tables import print_result as print_slates
+        from tacit.evaluation.private_slates import evaluate as private_slates
+        from tacit.evaluation.private_slates.plots import draw as draw_slates
+
+        with _progress() as told:
+            result = private_slates(data, effort, seed=seed, progress=told)
+        _tell(result, print_slates, draw_slates, json_file, plots)
         return
     from tacit.cli.multi_selection_tables import print_result as print_multi
     from tacit.evaluation.multi_selection.plots import draw as draw_multi
@@ -124,11 +134,11 @@ def _tell(
         typer.echo(f"{len(drawn)} figures in {plots}", err=True)
 
 
-def _refuse(given: dict[str, int | None]) -> None:
+def _refuse(system: str, given: dict[str, int | None]) -> None:
     """An option of another system would be ignored: better said than done."""
     for option, value in given.items():
         if value is not None:
-            raise typer.BadParameter(f"it belongs to {MULTI}; {PRIVATE} has no such option.", param_hint=option)
+            raise typer.BadParameter(f"it belongs to {MULTI}; {system} has no such option.", param_hint=option)
 
 
 def _check_folder(folder: str) -> None:

@@ -7,10 +7,11 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
+from tacit.cli.claim_tables import print_claims
 from tacit.evaluation.private_selection import paper
 from tacit.evaluation.private_selection.reference import NAME as REFERENCE
 from tacit.evaluation.private_selection.reference import PREFIX
-from tacit.evaluation.result import PAPER, Claim, Result, Row
+from tacit.evaluation.result import PAPER, Result, Row
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,8 +42,8 @@ def print_result(console: "Console", result: Result) -> None:
         if table is not None:
             console.print(table)
     for title, by in (("The paper's claims", paper.NAME), ("Against reference figures", REFERENCE)):
-        _print_claims(console, title, [claim for claim in result.claims if claim.paper == by])
-    _print_claims(
+        print_claims(console, title, [claim for claim in result.claims if claim.paper == by])
+    print_claims(
         console, "Beyond the paper", [one for one in result.claims if one.paper not in (paper.NAME, REFERENCE)]
     )
     for note in result.notes:
@@ -178,16 +179,3 @@ def _is_number(text: str) -> bool:
 
 def _order(text: str) -> tuple[float, str]:
     return (float(text), "") if _is_number(text) else (float("inf"), text)
-
-
-def _print_claims(console: "Console", title: str, claims: list[Claim]) -> None:
-    if not claims:
-        return
-    held = sum(claim.holds for claim in claims)
-    table = Table(title=f"{title}: {held} of {len(claims)} hold", title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("holds", no_wrap=True)
-    table.add_column("claim", ratio=2)
-    table.add_column("evidence", ratio=3)
-    for claim in claims:
-        table.add_row("[green]yes[/]" if claim.holds else "[red]no[/]", escape(claim.claim), escape(claim.evidence))
-    console.print(table)

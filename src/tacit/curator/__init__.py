@@ -1,8 +1,22 @@
-"""The curator: a trusted holder of raw ratings, who fits models from them and releases statistics about them."""
+"""The curator: a trusted holder of raw ratings, who fits models from them and releases slates and statistics of them."""
 
 from tacit.curator.clicks import ClickCounts, ClickSum
 from tacit.curator.counterfactual import TermSum
+from tacit.curator.curator import Curator
 from tacit.curator.factorise import factorise
 from tacit.curator.fit import PrivateTraining, fit
+from tacit.curator.slate_plan import Plan, plan
+from tacit.curator.slate_routes import Route
 
-__all__ = ["ClickCounts", "ClickSum", "PrivateTraining", "TermSum", "factorise", "fit"]
+__all__ = [
+    "ClickCounts",
+    "ClickSum",
+    "Curator",
+    "Plan",
+    "PrivateTraining",
+    "Route",
+    "TermSum",
+    "factorise",
+    "fit",
+    "plan",
+]

@@ -4,9 +4,13 @@ from tacit.mechanisms.bounded_counts import BoundedCounts
 from tacit.mechanisms.boxes import ClippedScores, ScaledScores
 from tacit.mechanisms.envelope import Envelope
 from tacit.mechanisms.exponential import ExponentialMechanism
+from tacit.mechanisms.feature_slate import FeatureSlate
 from tacit.mechanisms.gaussian import GaussianSum
+from tacit.mechanisms.gaussian_kernel import GaussianKernel, GridMatrix
 from tacit.mechanisms.grid import GridVector
 from tacit.mechanisms.laplace import LaplaceSum, VectorLaplace
+from tacit.mechanisms.natural_slate import NaturalSlate
+from tacit.mechanisms.natural_subset import NaturalSubset
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, ReplayedNoise, SystemNoise
 from tacit.mechanisms.noisy_max import LaplaceNoisyMax
 from tacit.mechanisms.peeling import Peeling
@@ -15,6 +19,7 @@ from tacit.mechanisms.randomised_response import RandomisedResponse
 from tacit.mechanisms.sampled_gaussian import RowsOnDemand, SampledGaussian
 from tacit.mechanisms.scores import ProfileScores, ScoreSource, VoteTotals
 from tacit.mechanisms.sparse_vector import SparseVector
+from tacit.mechanisms.tempered_slate import TemperedSlate
 from tacit.mechanisms.top_k import GumbelTopK
 from tacit.mechanisms.top_response import TopResponse
 
@@ -24,11 +29,16 @@ __all__ = [
     "ClippedScores",
     "Envelope",
     "ExponentialMechanism",
+    "FeatureSlate",
+    "GaussianKernel",
     "GaussianSum",
+    "GridMatrix",
     "GridVector",
     "GumbelTopK",
     "LaplaceNoisyMax",
     "LaplaceSum",
+    "NaturalSlate",
+    "NaturalSubset",
     "Noise",
     "Peeling",
     "PermuteAndFlip",
@@ -41,6 +51,7 @@ __all__ = [
     "ScoreSource",
     "SparseVector",
     "SystemNoise",
+    "TemperedSlate",
     "TopResponse",
     "VectorLaplace",
     "VoteTotals",

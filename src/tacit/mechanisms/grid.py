@@ -25,25 +25,35 @@ class GridVector:
         return np.asarray(self.steps * float(self.step), dtype=np.float64)
 
 
-def bounded_row_sum(rows: ArrayLike | sparse.csr_array, dimension: int, bound: float, norm: int) -> NDArray[np.int64]:
-    """The sum of all rows in grid steps of bound / 2^20, after each row's L1 or L2 norm (``norm`` 1 or 2) is cut to ``bound``.
+def bounded_rows(
+    rows: ArrayLike | sparse.csr_array, dimension: int, bound: float, norm: int, steps: int = STEPS
+) -> sparse.csr_array:
+    """All rows in whole grid steps of bound / ``steps``, after each row's L1 or L2 norm (``norm`` 1 or 2) is cut to ``bound``.
 
     Every row is rounded towards zero and cut by itself, in whole numbers: its image depends on that row alone, and its norm
-    is at most 2^20 steps exactly. A cell that is not a number counts as 0, because refusing it would be an answer about it.
+    is at most ``steps`` exactly. A cell that is not a number counts as 0, because refusing it would be an answer about it.
+
+    Nothing overflows: with at most 2^22 columns and 2^20 steps the squares of a row add up to at most 2^62.
     """
     table = real_table(rows, "rows", dimension)
     if table.shape[1] != dimension:
         raise InvalidInput(f"expected rows of {dimension} numbers.")
     value = np.clip(np.nan_to_num(table.data, nan=0.0, posinf=0.0, neginf=0.0), -bound, bound)
-    steps = np.clip(np.trunc(value / bound * STEPS), -STEPS, STEPS).astype(np.int64)
-    size = np.abs(steps)
+    cells = np.clip(np.trunc(value / bound * steps), -steps, steps).astype(np.int64)
+    size = np.abs(cells)
     row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
     total = whole_sums(size if norm == 1 else size * size, row, table.shape[0])
     norms = total if norm == 1 else _root_up(total)
-    over = norms[row] > STEPS
-    # |steps| * STEPS / norm rounded down: the norm of the result is at most STEPS, with no float in the way
-    size[over] = size[over] * STEPS // norms[row][over]
-    return whole_sums(np.sign(steps) * size, table.indices, dimension)
+    over = norms[row] > steps
+    # |cells| * steps / norm rounded down: the norm of the result is at most `steps`, with no float in the way
+    size[over] = size[over] * steps // norms[row][over]
+    return sparse.csr_array((np.sign(cells) * size, table.indices, table.indptr), shape=table.shape)
+
+
+def bounded_row_sum(rows: ArrayLike | sparse.csr_array, dimension: int, bound: float, norm: int) -> NDArray[np.int64]:
+    """The sum of all ``bounded_rows``, in grid steps of bound / 2^20."""
+    table = bounded_rows(rows, dimension, bound, norm)
+    return whole_sums(table.data, table.indices, dimension)
 
 
 def whole_sums(values: NDArray[np.int64], place: NDArray[np.int64], size: int) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ from tacit.server.policies import View
 from tacit.server.population import Population
 from tacit.server.pricing import PriceRule, Ranking, ranked
 from tacit.server.private_selection import PrivateSelection
+from tacit.server.private_slates import PrivateSlates
 from tacit.server.shuffled import SettledBatch, ShuffledSelection
 from tacit.server.store_listings import listings_of
 
@@ -29,6 +30,7 @@ __all__ = [
     "Population",
     "PriceRule",
     "PrivateSelection",
+    "PrivateSlates",
     "Ranking",
     "Settings",
     "SettledBatch",

@@ -1,4 +1,4 @@
-"""The seven published algorithms of multi-selection by name, and `exact`, which is ours: how each guesses and what it maximises."""
+"""The published algorithms of multi-selection by name, and `exact` and `dpp`, which are ours: how each guesses and maximises."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,6 +16,7 @@ class Algorithm(StrEnum):
     SAT = "sat"
     SAT_REALUSER = "sat-realuser"
     EXACT = "exact"  # exact posterior weights instead of draws, and no cut at the r best items
+    DPP = "dpp"  # the same weights; items that are good on average and unlike each other: a determinant, not the best pick
 
 
 class Posterior(StrEnum):
@@ -46,8 +47,10 @@ POSTERIOR = {
     Algorithm.AVG_REALUSER: Posterior.REALUSER,
     Algorithm.SAT_REALUSER: Posterior.REALUSER,
     Algorithm.EXACT: Posterior.REALUSER,
+    Algorithm.DPP: Posterior.REALUSER,
 }
 AVERAGING = frozenset({Algorithm.AVG, Algorithm.AVG_REALUSER})  # utility of all items of the slate, not of the t best
+BY_WEIGHTS = frozenset({Algorithm.EXACT, Algorithm.DPP})  # the posterior's own weights instead of draws
 WITHOUT_LOOK_ALIKES = frozenset({Algorithm.NOPOST, Algorithm.AVG, Algorithm.SAT})
 
 
@@ -61,11 +64,11 @@ class Settings:
     model_draws: int = 1000  # of the posterior, for the principal components (q2)
     r: int = 100  # best items of each draw that count
     components: int = 20  # of the principal components (p)
-    coverage: float = 0.99  # share of the posterior's weight that `exact` looks at
-    most_rows: int = (
-        4096  # look-alikes that `exact` and ridge weigh at most; beyond, an even sample of the weight stands for all
-    )
+    coverage: float = 0.99  # share of the posterior's weight that `exact` and `dpp` look at
+    most_rows: int = 4096  # look-alikes that they and ridge weigh at most; beyond, an even sample of the weight stands for all
     strength: float = 0.01  # of the ridge penalty
+    alpha: float = 3.0  # of `dpp`: what a unit of expected utility counts against unlikeness, in nats
+    sampled: bool = False  # `dpp` draws its slate instead of choosing the likeliest: another one each time
     ignores_signal: bool = False  # any look-alike may have sent it: for signals that tell nothing
 
     def __post_init__(self) -> None:
@@ -80,6 +83,7 @@ class Settings:
             coverage=probability("coverage", self.coverage),
             most_rows=whole("most_rows", self.most_rows, least=1),
             strength=positive("strength", self.strength),
+            alpha=positive("alpha", self.alpha),
         )
         if self.local_model in (LocalModel.PCA, LocalModel.PCA_MAP) and self.posterior is Posterior.NONE:
             raise InvalidParameter(
@@ -91,8 +95,8 @@ class Settings:
         return Posterior.UNIFORM if self.ignores_signal else POSTERIOR[self.algorithm]
 
     def without_signal(self) -> "Settings":
-        """For a signal that tells nothing: `exact` weighs all look-alikes alike, the published algorithms become `ig-sig`."""
-        if self.algorithm is Algorithm.EXACT:
+        """For a signal that tells nothing: ours weigh all look-alikes alike, the published algorithms become `ig-sig`."""
+        if self.algorithm in BY_WEIGHTS:
             return replace(self, ignores_signal=True)
         return replace(self, algorithm=Algorithm.IG_SIG)
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from tacit.models import greedy
 from tacit.models.tables import tops_of
 from tacit.server.algorithms import AVERAGING, Algorithm, Posterior
+from tacit.server.diversified import diversified
 from tacit.server.guessing import Guess
 
 
@@ -18,6 +19,8 @@ def slate(guess: Guess, k: int, t: int) -> NDArray[np.int64]:
         return _ranking(guess, k)
     if settings.algorithm is Algorithm.EXACT:
         return _exact(guess, k, t)
+    if settings.algorithm is Algorithm.DPP:
+        return diversified(guess, k)  # the slate as a whole counts, whatever t is
     t = k if settings.algorithm in AVERAGING else t  # all k count: the modular utility
     return _sampled(guess, k, t)
 

@@ -18,16 +18,21 @@ from tacit.mechanisms import (
     BoundedCounts,
     Envelope,
     ExponentialMechanism,
+    FeatureSlate,
+    GaussianKernel,
     GaussianSum,
     GumbelTopK,
     LaplaceNoisyMax,
     LaplaceSum,
+    NaturalSlate,
+    NaturalSubset,
     Peeling,
     PermuteAndFlip,
     ProfileScores,
     RandomisedResponse,
     SampledGaussian,
     SparseVector,
+    TemperedSlate,
     TopResponse,
     VectorLaplace,
     VoteTotals,
@@ -107,6 +112,12 @@ def test_these_claims_are_attained(exact_report: AuditReport) -> None:
         (BoundedCounts.name, Measure.EPSILON),
         (GaussianSum.name, Measure.RHO),
         (SampledGaussian.name, Measure.RENYI),
+        *(
+            (slate.name, measure)
+            for slate in (NaturalSlate, FeatureSlate, TemperedSlate, NaturalSubset)
+            for measure in (Measure.EPSILON, Measure.RANGE)
+        ),
+        (GaussianKernel.name, Measure.RHO),
     }
 
 
@@ -147,6 +158,22 @@ def test_every_broken_twin_is_caught(exact_report: AuditReport) -> None:
         ("only-clicked-listed", math.inf, math.inf),
         ("gradients-clipped-after-the-sum", 4 * 0.04871, 4 * 0.04872),
         ("gradients-clipped-per-coordinate", 3 * 0.04871, 3 * 0.04872),
+        ("frobenius-bound-for-k", math.log(95.0 / 14.0) - 1e-9, math.log(95.0 / 14.0) + 1e-9),  # 6.79 for a claim of 6
+        ("spectral-bound-for-k", math.log(22.0) - 1e-9, math.log(22.0) + 1e-9),
+        ("cut-to-rank-one", 4.615, 4.625),
+        ("normalised-counts", 3.34, 3.35),
+        ("without-jitter", math.inf, math.inf),
+        ("signal-count-released", math.inf, math.inf),
+        ("signal-items-released", math.inf, math.inf),
+        ("redrawn-for-nothing", 1.999, 2.0),
+        ("cut-before-the-features", 2.80, 2.81),
+        ("epsilon-as-range", 1.585, 1.586),
+        ("replaced-as-if-added", 2.0 - 1e-9, 2.0 + 1e-9),
+        ("votes-each-from-the-votes", 15.4, 15.6),
+        ("range-from-the-votes", 1.01, math.inf),
+        ("half-the-noise-off-the-diagonal", 0.0405, 0.0407),  # 5/3 of the claim
+        ("noise-for-each-triangle", 0.0405, 0.0407),
+        ("kernel-replaced-as-added", 0.0487, 0.0488),
     ],
 )
 def test_twins_lose_what_theory_says(exact_report: AuditReport, name: str, low: float, high: float) -> None:
@@ -304,6 +331,22 @@ def test_private_selection_rests_on_every_mechanism_that_its_policies_name() -> 
     )
     twins = [twin for twin in suite.all_twins() if twin.of in names]
     assert len({twin.name for twin in twins}) == len(twins)
+
+
+def test_private_slates_rest_on_every_mechanism_that_draws_or_prepares_one() -> None:
+    names = suite.selected(["private-slates"])
+    assert set(names) == {
+        "natural-slate",
+        "feature-slate",
+        "tempered-slate",
+        "natural-subset",
+        "gaussian-kernel",
+        "top-k",
+        "sparse-vector",
+        "laplace-sum",
+    }
+    names = [twin.name for twin in suite.all_twins()]
+    assert len(set(names)) == len(names)
 
 
 def test_boxed_scores_are_enumerated_plain_and_calibrated(exact_report: AuditReport) -> None:

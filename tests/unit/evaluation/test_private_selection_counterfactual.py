@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import click_counts, counterfactual
 from tacit.evaluation.private_selection.counterfactual import CLICKS, EXACT_SD, SD, exact_sd, logged
-from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.uniform_offers import exact_variance, explored
 from tacit.evaluation.private_selection.worlds import World, simulated
 from tacit.models.propensity import most_weight, term

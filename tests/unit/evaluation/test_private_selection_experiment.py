@@ -8,11 +8,11 @@ import pytest
 
 from tacit.errors import UnknownName
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import DATA, bandits, evaluate, paper, reference, synthetic
 from tacit.evaluation.private_selection.automatic import automatic
 from tacit.evaluation.private_selection.cutoff import cutoff
 from tacit.evaluation.private_selection.mixing import mixing
-from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.pricing import pricing
 from tacit.evaluation.private_selection.single import single
 from tacit.evaluation.private_selection.sweep import sweep

@@ -7,7 +7,7 @@ import pytest
 
 from tacit.errors import TacitError
 from tests.contracts.mechanism import MechanismContract
-from tests.unit.mechanisms import cases, device_cases
+from tests.unit.mechanisms import cases, device_cases, slate_cases, slate_feature_cases
 
 
 class TestRandomisedResponse(cases.RandomisedResponseCase, MechanismContract):
@@ -104,3 +104,43 @@ class TestVectorLaplace(cases.VectorLaplaceCase, MechanismContract):
         with pytest.raises(TacitError, match=r"scale must be a finite number") as caught:
             self.make(epsilon)
         assert caught.value.code == "invalid-parameter"
+
+
+class TestTemperedSlate(slate_feature_cases.TemperedSlateCase, MechanismContract):
+    pass
+
+
+class TestTemperedSlateReplaced(slate_feature_cases.TemperedSlateReplacedCase, MechanismContract):
+    pass
+
+
+class TestFeatureSlate(slate_feature_cases.FeatureSlateCase, MechanismContract):
+    pass
+
+
+class TestFeatureSlateReplaced(slate_feature_cases.FeatureSlateReplacedCase, MechanismContract):
+    pass
+
+
+class TestGaussianKernel(slate_feature_cases.GaussianKernelCase, MechanismContract):
+    pass
+
+
+class TestGaussianKernelReplaced(slate_feature_cases.GaussianKernelReplacedCase, MechanismContract):
+    pass
+
+
+class TestNaturalSlate(slate_cases.NaturalSlateCase, MechanismContract):
+    pass
+
+
+class TestNaturalSlateReplaced(slate_cases.NaturalSlateReplacedCase, MechanismContract):
+    pass
+
+
+class TestNaturalSubset(slate_cases.NaturalSubsetCase, MechanismContract):
+    pass
+
+
+class TestNaturalSubsetReplaced(slate_cases.NaturalSubsetReplacedCase, MechanismContract):
+    pass

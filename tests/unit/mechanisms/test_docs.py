@@ -28,6 +28,12 @@ PAGES = sorted(
         "gaussian-sum",
         "sampled-gaussian",
         "exact-samplers",
+        "natural-slate",
+        "natural-subset",
+        "feature-slate",
+        "tempered-slate",
+        "gaussian-kernel",
+        "private-slates",
     )
 )
 OVERVIEW = PROOFS.parent / "mechanisms.md"

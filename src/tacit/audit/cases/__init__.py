@@ -18,6 +18,7 @@ class Draws:
     batched: int = 100_000
     single: int = 3_000
     transcripts: int = 15_000  # of sparse vector: with fewer an epsilon off by ten percent might slip through
+    slates: int = 8_000  # on tables chosen so that ten percent show clearly
 
     @property
     def fewer(self) -> "Draws":

@@ -60,6 +60,7 @@ _MODELS = {
     Algorithm.SAT: (LocalModel.PCA,),
     Algorithm.SAT_REALUSER: (LocalModel.PCA, LocalModel.RIDGE),
     Algorithm.EXACT: (LocalModel.PCA, LocalModel.RIDGE),
+    Algorithm.DPP: (LocalModel.RIDGE,),
 }
 _FEW = 300  # trials of what is only plotted
 

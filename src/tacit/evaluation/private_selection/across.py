@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import paper
 from tacit.evaluation.private_selection.measures import CTR
-from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim, Row
 

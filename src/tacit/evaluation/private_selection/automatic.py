@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection.automatic_claims import claims
 from tacit.evaluation.private_selection.cutoff import cut_response
 from tacit.evaluation.private_selection.measures import (
@@ -24,7 +25,6 @@ from tacit.evaluation.private_selection.measures import (
     server_prices,
     told,
 )
-from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.rules import RR, Scored, by_click, by_value, clipped_noise, rr
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Row

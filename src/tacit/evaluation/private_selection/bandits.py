@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import paper
-from tacit.evaluation.private_selection.part import Part, Progress, untold
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import difference, mean
 from tacit.models.selection_laws import Floats

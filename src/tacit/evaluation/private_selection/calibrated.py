@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import paper, reference
 from tacit.evaluation.private_selection.measures import (
     CTR,
@@ -13,7 +14,6 @@ from tacit.evaluation.private_selection.measures import (
     public_law,
     server_prices,
 )
-from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.rules import RR, Scored, by_value, clipped_noise, rr, scaled_noise
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim, Row

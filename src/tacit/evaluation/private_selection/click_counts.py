@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tacit.curator.clicks import ClickSum
-from tacit.evaluation.private_selection.part import Part
+from tacit.evaluation.part import Part
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import mean
 from tacit.mechanisms import RandomisedResponse

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from tacit.curator.counterfactual import TermSum
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import click_counts, further_reference
-from tacit.evaluation.private_selection.part import Part, Progress, untold
 from tacit.evaluation.private_selection.uniform_offers import uniform_rows
 from tacit.evaluation.private_selection.worlds import World, simulated
 from tacit.evaluation.result import Claim, Row

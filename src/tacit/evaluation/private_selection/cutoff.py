@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import paper, reference
 from tacit.evaluation.private_selection.measures import (
     CTR,
@@ -15,7 +16,6 @@ from tacit.evaluation.private_selection.measures import (
     public_law,
     server_prices,
 )
-from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.rules import RR, Scored, by_value
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim, Row

@@ -4,6 +4,7 @@ import numpy as np
 
 from tacit.errors import MissingExtra, UnknownName
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part, Progress, Run, untold
 from tacit.evaluation.private_selection import (
     bandits,
     counterfactual,
@@ -22,7 +23,6 @@ from tacit.evaluation.private_selection.calibrated import calibrated
 from tacit.evaluation.private_selection.cutoff import cutoff
 from tacit.evaluation.private_selection.mixing import facts, mixing
 from tacit.evaluation.private_selection.noisy_prices import LEAST
-from tacit.evaluation.private_selection.part import Part, Progress, Run, untold
 from tacit.evaluation.private_selection.pricing import pricing
 from tacit.evaluation.private_selection.single import single
 from tacit.evaluation.private_selection.sweep import EPSILONS, sweep

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import further_reference
-from tacit.evaluation.private_selection.part import Part, Progress, untold
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import Estimate, mean
 from tacit.models.selection_laws import permute_and_flip, scaled

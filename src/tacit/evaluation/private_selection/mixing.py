@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import paper, reference
 from tacit.evaluation.private_selection.measures import CTR, lift, measured, public_law, server_prices
-from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.rules import RR, SWEPT, by_value, clipped_name
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim, Row, Setting

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import further_reference
 from tacit.evaluation.private_selection.film_tastes import PEOPLE, offered, panels
 from tacit.evaluation.private_selection.films import NAMES, Films, film_models, film_ratings, film_split
-from tacit.evaluation.private_selection.part import Part, Progress, untold
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import difference, mean
 from tacit.models import selection_laws

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import paper, reference
 from tacit.evaluation.private_selection.measures import percent, reserve
-from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import Estimate, mean

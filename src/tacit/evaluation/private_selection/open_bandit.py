@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from tacit.data import Impressions, available, load
 from tacit.data.readers.open_bandit import Campaign
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection.click_models import click_model, scores
-from tacit.evaluation.private_selection.part import Part, Progress, untold
 from tacit.evaluation.private_selection.trained import require_scikit
 from tacit.evaluation.private_selection.worlds import logit
 from tacit.evaluation.result import Claim, Row

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import further_reference
 from tacit.evaluation.private_selection.many_equal import best_d, largest_of_bernoulli
-from tacit.evaluation.private_selection.part import Part, Progress, untold
 from tacit.evaluation.private_selection.priors import ALIKE, BERNOULLI, EQUAL, FEW, UNSUITED, auction_draws, equal_items
 from tacit.evaluation.private_selection.worlds import SHAPES, simulated
 from tacit.evaluation.result import Claim, Row

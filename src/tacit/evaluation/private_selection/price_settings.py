@@ -10,9 +10,9 @@ import numpy as np
 from scipy.stats import norm
 
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import paper
 from tacit.evaluation.private_selection.measures import REVENUE, SURPLUS, Measured, lift, measured, percent
-from tacit.evaluation.private_selection.part import Part, Progress, untold
 from tacit.evaluation.private_selection.pricing import CLICK, IMPRESSION, prices_from
 from tacit.evaluation.private_selection.worlds import DISPLAY, SEARCH, Shape, World, shaped
 from tacit.evaluation.result import Claim, Row

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import paper, reference
 from tacit.evaluation.private_selection.measures import (
     REVENUE,
@@ -18,7 +19,6 @@ from tacit.evaluation.private_selection.measures import (
     reserve,
 )
 from tacit.evaluation.private_selection.noisy_prices import noisy_prices
-from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim
 from tacit.models.selection_laws import Floats, response

@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
+from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import paper
-from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.rules import RR, Rule, Scored, by_value, clipped_noise, rr, scaled_noise
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim, Row

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection.measures import (
     METRICS,
     Measured,
@@ -15,7 +16,6 @@ from tacit.evaluation.private_selection.measures import (
     server_prices,
     told,
 )
-from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.rules import GUMBEL, SWEPT, by_value
 from tacit.evaluation.private_selection.sweep_claims import claims
 from tacit.evaluation.private_selection.worlds import World

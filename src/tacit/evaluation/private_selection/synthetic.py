@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import paper, reference
-from tacit.evaluation.private_selection.part import Part, Progress, untold
 from tacit.evaluation.private_selection.rules import PF_SCALED, RR, Scored, rr, scaled_noise
 from tacit.evaluation.result import Claim, Row, Setting
 from tacit.evaluation.statistics import Estimate, difference, mean

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.evaluation.effort import Effort
+from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import paper, reference
 from tacit.evaluation.private_selection.automatic import AUTO, chosen, first_response
 from tacit.evaluation.private_selection.measures import percent, public_law
-from tacit.evaluation.private_selection.part import Part
 from tacit.evaluation.private_selection.rules import RR, Scored, by_click, rr
 from tacit.evaluation.private_selection.trained import Fit, trained
 from tacit.evaluation.private_selection.worlds import World

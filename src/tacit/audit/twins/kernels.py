@@ -1,0 +1,88 @@
+"""Broken on purpose, never use: noisy kernels whose noise does not fit what one user moves."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.audit.twins import no_promise
+from tacit.audit.twins.slates import clean
+from tacit.guarantees import Guarantee, Relation, Release
+from tacit.mechanisms import GaussianKernel, GridMatrix
+from tacit.mechanisms.drawn import released
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
+from tacit.mechanisms.samplers import discrete_gaussian
+from tacit.mechanisms.slate_rows import STEPS
+
+
+@dataclass(frozen=True)
+class _Noisy:
+    real: GaussianKernel
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.real.guarantee
+
+    @property
+    def variances_in_steps(self) -> tuple[Fraction, Fraction]:
+        return self.real.variances_in_steps
+
+    def totals(self, rows: ArrayLike) -> NDArray[np.int64]:
+        return self.real.totals(rows)
+
+    def release(self, rows: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[GridMatrix]:
+        total, (on, off) = self.totals(rows), self.variances_in_steps
+        items = len(total)
+        upper = np.triu(discrete_gaussian.sample(off, items * items, noise).reshape(items, items), 1)
+        noisy = total + upper + upper.T + np.diag(discrete_gaussian.sample(on, items, noise))
+        return released(GridMatrix(noisy, self.real.step), no_promise(self.guarantee), noise)
+
+
+@dataclass(frozen=True)
+class HalfTheNoiseOffTheDiagonal(_Noisy):
+    """A quarter of the variance off the diagonal, where half is needed."""
+
+    name: ClassVar[str] = "half-the-noise-off-the-diagonal"
+
+    @property
+    def variances_in_steps(self) -> tuple[Fraction, Fraction]:
+        on, _ = self.real.variances_in_steps
+        return on, on / 4
+
+
+@dataclass(frozen=True)
+class NoiseForEachTriangle(_Noisy):
+    """The cells (i, j) and (j, i) are released with noise of their own: whoever takes their mean has half of its variance."""
+
+    name: ClassVar[str] = "noise-for-each-triangle"
+
+    def release(self, rows: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[GridMatrix]:
+        total, (on, off) = self.totals(rows), self.variances_in_steps
+        items = len(total)
+        beside = discrete_gaussian.sample(off, items * items, noise).reshape(items, items)
+        beside[np.diag_indices(items)] = discrete_gaussian.sample(on, items, noise)
+        return released(GridMatrix(total + beside, self.real.step), no_promise(self.guarantee), noise)
+
+
+@dataclass(frozen=True)
+class RowsNotCut(_Noisy):
+    """Takes rows as they are."""
+
+    name: ClassVar[str] = "rows-not-cut"
+
+    def totals(self, rows: ArrayLike) -> NDArray[np.int64]:
+        steps = np.trunc(np.clip(clean(rows), -100.0, 100.0) * STEPS).astype(np.int64)
+        return np.asarray(steps.T @ steps)
+
+
+@dataclass(frozen=True)
+class SumReplacedAsAdded(_Noisy):
+    """Claims to hide that a user is replaced, with the noise that hides her being added."""
+
+    name: ClassVar[str] = "kernel-replaced-as-added"
+
+    @property
+    def variances_in_steps(self) -> tuple[Fraction, Fraction]:
+        return replace(self.real, relation=Relation.ADD_REMOVE).variances_in_steps

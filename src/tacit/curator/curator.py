@@ -1,0 +1,249 @@
+"""The curator: a trusted holder of raw ratings, with a ledger beside them. What leaves is a slate, or counts or a kernel for many.
+
+curator = Curator(tacit.data.load("movielens-small"), ledger="curator.db", budget=Budget(epsilon=1))
+slate = curator.slate(k=10, epsilon=0.1)
+print(curator.titles(slate), slate.guarantee)
+"""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.checks import finite
+from tacit.curator.likes import Likes
+from tacit.curator.slate_account import SlateAccount
+from tacit.curator.slate_drawing import Draw, counting, drawing
+from tacit.curator.slate_plan import Plan, Which, plan
+from tacit.curator.slate_routes import WEIGHED, Route
+from tacit.data.ids import ItemId
+from tacit.data.ratings import Ratings
+from tacit.errors import InvalidParameter
+from tacit.ledger import Accounting, Budget, PrivacyLedger, Statement
+from tacit.ledger.clock import Clock, now
+from tacit.ledger.stores import Target
+from tacit.mechanisms import SYSTEM_NOISE, Noise
+from tacit.messages.private_slates import Popularity, Similarity, Slate
+from tacit.models.released_slates import from_counts, from_kernel
+
+REQUESTED = "the request's weights are public or the requester's own: others are protected, the requester is not"
+_MOST_READY = 16  # set-ups that are kept in memory
+
+
+class Curator:
+    """Slates from ratings, charged to one budget for everybody in them: it protects each user, added or removed.
+
+    ``budget`` is agreed when the ledger first meets these ratings, and never changes (by default epsilon 1 in all; with a delta
+    charges add up by zCDP, unless ``accounting`` says basic). ``like`` is the least rating that counts as a like. ``features`` are
+    public, one row for each item of the catalogue; by default the genres. ``most_likes`` is public, too: how many likes of an item
+    make a difference. Only items that a list names are ever in a slate: one that is known because somebody rated it would tell so.
+    Where there is no list at all, that is an assumption, and said.
+
+    ``subject`` names these users in the ledger: other ratings of the same users belong to the same subject. ``unprotected`` names
+    what may be released although it promises nothing: 'published', or the caveat of replayed noise.
+    """
+
+    def __init__(
+        self,
+        ratings: Ratings,
+        *,
+        ledger: Target | PrivacyLedger,
+        budget: Budget | Sequence[Budget] | None = None,
+        accounting: Accounting | str | None = None,
+        like: float = 4.0,
+        features: ArrayLike | None = None,
+        most_likes: float | None = None,
+        subject: str | None = None,
+        unprotected: Collection[str] = (),
+        noise: Noise = SYSTEM_NOISE,
+        clock: Clock = now,
+    ) -> None:
+        if not isinstance(ratings, Ratings):
+            raise InvalidParameter("a curator holds Ratings: tacit.data.load('movielens-small'), or another data set.")
+        self._likes = Likes.of(ratings, finite("like", like), features)
+        self._name, self.most_likes, self._noise = ratings.name, most_likes, noise
+        self._ready: dict[str, Draw] = {}
+        self._parts: dict[bytes, Likes] = {}
+        name = f"users of {ratings.name}" if subject is None else subject
+        self._account = SlateAccount(ledger, name, budget, accounting, unprotected, noise, clock)
+
+    def __repr__(self) -> str:
+        return (
+            f"Curator({self._name!r}: {len(self.items):,} items)"  # not how many users: whether one is there is private
+        )
+
+    @property
+    def items(self) -> NDArray[Any]:
+        """The ids of the items that may be in a slate, in the order of ``features``. Public."""
+        return self._likes.ids
+
+    @property
+    def features(self) -> NDArray[np.float64] | None:
+        """The public features of ``items``; None where the catalogue has no genres and none were given."""
+        return self._likes.features
+
+    def features_of(self, items: Sequence[Any]) -> NDArray[np.float64] | None:
+        """The public features of these items, in their order: ``PrivateSlates(counts, curator.features_of(counts.items))``."""
+        codes = [self._likes.catalogue.code(item) for item in items]
+        return None if self.features is None else self.features[codes]
+
+    @property
+    def ledger(self) -> PrivacyLedger:
+        return self._account.ledger
+
+    def plan(
+        self,
+        k: int = 10,
+        epsilon: float = 1.0,
+        slates: int | None = 1,
+        *,
+        similarity: Which | None = None,
+        delta: float | None = None,
+        among: Sequence[ItemId] | None = None,
+        **options: Any,
+    ) -> Plan:
+        """How ``slate`` would go about it, why, and what it would cost (tacit.curator.plan). Reads no rating, charges nothing."""
+        part = self._part(among)
+        return plan(
+            k,
+            epsilon,
+            slates,
+            items=len(part.ids),
+            similarity=similarity or ("private" if part.features is None else "public"),
+            delta=self._account.delta if delta is None else delta,
+            rank=part.rank,
+            accounting=self._account.terms.accounting,
+            most_likes=self.most_likes,
+            **options,
+        )
+
+    def slate(
+        self,
+        k: int = 10,
+        epsilon: float = 1.0,
+        *,
+        slates: int | None = 1,
+        request: Mapping[ItemId, float] | ArrayLike | None = None,
+        request_id: str | None = None,
+        among: Sequence[ItemId] | None = None,
+        **options: Any,
+    ) -> Slate:
+        """One of ``slates`` slates that together cost ``epsilon`` (at the budget's delta): charged, then drawn, then kept.
+
+        The same ``request_id`` again, also after a crash or from another process, gives the same slate for the same charge; without
+        one every call is a new slate and a new charge. Slates from counts or a kernel are charged once, together. ``request``
+        weighs items by numbers from 0 to 1, ``among`` names a public part of them; further ``options`` are those of ``plan``.
+        """
+        made, part = self.plan(k, epsilon, slates, among=among, **options), self._part(among)
+        if request is not None and made.route not in WEIGHED:
+            allowed = ", ".join(sorted(WEIGHED))
+            raise InvalidParameter(f"the route {made.route.value!r} takes no request; these do: {allowed}.")
+        if made.once:
+            return self._from_release(made, part)
+        weights = self._likes.weights(request)
+        if weights is not None and part is not self._likes:
+            weights = weights[self._likes.places(among)]
+        set_up = drawing(made, part.features, weights)  # refuses what is wrong before anything is charged
+        guarantee = self._account.promised(made.each, part.assumed if request is None else (*part.assumed, REQUESTED))
+        what = self._account.digest("slate", made.route, made.options, made.epsilon, part.digest, request is not None)
+
+        def draw() -> bytes:
+            ready = self._ready.get(what) if request is None else None
+            if ready is None:
+                ready = set_up(part.rows)
+                if request is None:
+                    _remember(self._ready, what, ready)
+            release = self._account.stated(ready(self._noise), guarantee)
+            return self._account.packed(Slate.from_release(release, part.ids, made.route.value).to_json())
+
+        release_id = f"slate {os.urandom(16).hex() if request_id is None else request_id}"
+        return Slate.from_json(self._account.release(release_id, what, guarantee, draw))
+
+    def popularity(
+        self,
+        epsilon: float = 1.0,
+        *,
+        likes_each: float = 20.0,
+        among: Sequence[ItemId] | None = None,
+        request_id: str | None = None,
+    ) -> Popularity:
+        """Noisy counts of likes, for any number of slates. Drawn and charged once; asked for again they are what they were.
+
+        Of each person ``likes_each`` likes count, in equal shares if she has more. A new ``request_id`` is a new release, of what
+        the ratings are by then.
+        """
+        part, basic = self._part(among), Accounting.BASIC
+        made = plan(1, epsilon, None, items=len(part.ids), route=Route.COUNTS, accounting=basic, likes_each=likes_each)
+        return Popularity.from_json(self._once(made, part, request_id))
+
+    def similarity(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        among: Sequence[ItemId] | None = None,
+        request_id: str | None = None,
+    ) -> Similarity:
+        """A noisy kernel of who likes what together, for any number of slates; of at most 1,000 items. As ``popularity``, once."""
+        part, basic = self._part(among), Accounting.BASIC
+        made = plan(1, epsilon, None, items=len(part.ids), delta=delta, route=Route.KERNEL, accounting=basic)
+        return Similarity.from_json(self._once(made, part, request_id))
+
+    def titles(self, slate: Slate) -> tuple[str, ...]:
+        catalogue = self._likes.catalogue
+        return tuple(catalogue.title(catalogue.code(cast(ItemId, item))) for item in slate.items)
+
+    def statement(self) -> Statement:
+        """What was promised to these users so far, spent and left."""
+        return self._account.statement()
+
+    def close(self) -> None:
+        """Closes the ledger, if this curator opened it."""
+        self._account.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _from_release(self, made: Plan, part: Likes) -> Slate:
+        """The greedy slate of what is released once: now, or before."""
+        released: Popularity | Similarity
+        if made.route is Route.COUNTS:
+            released = Popularity.from_json(self._once(made, part, None))
+            chosen = from_counts(released.counts(), part.features, made.k)
+        else:
+            released = Similarity.from_json(self._once(made, part, None))
+            chosen = from_kernel(released.kernel(), made.k)
+        items = tuple(released.items[place] for place in chosen.tolist())
+        return Slate(items, made.route.value, released.guarantee)
+
+    def _once(self, made: Plan, part: Likes, request_id: str | None) -> Any:
+        what, message = ("popularity", Popularity) if made.route is Route.COUNTS else ("similarity", Similarity)
+        guarantee, release_of = self._account.promised(made.each, part.assumed), counting(made)
+
+        def draw() -> bytes:
+            release = self._account.stated(release_of(part.rows, self._noise), guarantee)
+            return self._account.packed(message.from_release(release, part.ids).to_json())
+
+        digest = self._account.digest(what, made.epsilon, made.delta, made.options.likes_each, part.digest)
+        # Another epsilon or other items are another release: without an id it is known by its digest.
+        return self._account.release(f"{what} {request_id or digest[:32]}", digest, guarantee, draw)
+
+    def _part(self, among: Sequence[ItemId] | None) -> Likes:
+        places = self._likes.places(among)
+        if places is None:
+            return self._likes
+        key = places.tobytes()
+        if key not in self._parts:
+            _remember(self._parts, key, self._likes.part(places))
+        return self._parts[key]
+
+
+def _remember(cache: dict[Any, Any], key: object, value: object) -> None:
+    if len(cache) >= _MOST_READY:
+        cache.clear()
+    cache[key] = value

@@ -1,0 +1,1 @@
+"""Determinantal point processes: laws by enumeration and samplers, in floats and without privacy noise of their own."""
