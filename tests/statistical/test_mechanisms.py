@@ -22,7 +22,7 @@ from tacit.mechanisms import (
 )
 from tests.contracts.mechanism import ALARM, SamplerContract, chi_square
 from tests.statistical.conftest import FRESH
-from tests.unit.mechanisms import cases, device_cases, slate_cases
+from tests.unit.mechanisms import cases, device_cases, slate_cases, slate_feature_cases
 
 pytestmark = pytest.mark.statistical
 
@@ -243,3 +243,14 @@ class TestNaturalSlate(slate_cases.NaturalSlateCase, SamplerContract):
 
 class TestNaturalSlateReplaced(slate_cases.NaturalSlateReplacedCase, SamplerContract):
     pass
+
+
+class TestTemperedSlate(slate_feature_cases.TemperedSlateCase, SamplerContract):
+    def audited_pairs(self) -> Iterable[tuple[Any, Any]]:
+        row = [[1.0, 1.0, 0.0, 0.0]]
+        return [(np.array(row), np.array(row * 2))]
+
+
+class TestFeatureSlate(slate_feature_cases.FeatureSlateReplacedCase, SamplerContract):
+    def audited_pairs(self) -> Iterable[tuple[Any, Any]]:
+        return [(np.eye(3)[:1], np.eye(3)[1:2])]

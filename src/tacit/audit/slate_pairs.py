@@ -90,10 +90,13 @@ def _fraction(value: float) -> Fraction:
 
 
 def _cut(user: Floats, bound: Fraction) -> list[Fraction]:
+    """Her vector as fractions; where it is too long, shortened by a little more than it has to be."""
     cells = [_fraction(float(cell)) for cell in user]
-    while sum(cell * cell for cell in cells) > bound:
-        cells = [cell * ((1 << _BITS) - 1) / (1 << _BITS) for cell in cells]
-    return cells
+    square = sum((cell * cell for cell in cells), Fraction(0))
+    if square <= bound:
+        return cells
+    share = _fraction(math.sqrt(bound / square)) - Fraction(1, 1 << (_BITS - 2))
+    return [cell * share for cell in cells]
 
 
 def _log(ratio: Fraction) -> float:

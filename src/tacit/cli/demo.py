@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tacit.audit import AuditReport
     from tacit.cli.demo_multi_selection import Shown as Selection
     from tacit.cli.demo_private_selection import Shown as Billed
+    from tacit.cli.demo_private_slates import Shown as Drawn
     from tacit.cli.showcase import Shown
     from tacit.data import Ratings
     from tacit.guarantees import Guarantee
@@ -34,6 +35,7 @@ def demo(
     from tacit.cli.audit import audited
     from tacit.cli.demo_multi_selection import show as multi_selection
     from tacit.cli.demo_private_selection import show as private_selection
+    from tacit.cli.demo_private_slates import show as private_slates
     from tacit.cli.showcase import curator_releases, device_releases
     from tacit.guarantees import compose, tight
 
@@ -59,25 +61,34 @@ def demo(
         billed = private_selection(ratings, selection.store, console)
         _policies(console, billed)
 
-    console.print("\n[bold]4. Releases[/bold]  Each answer is drawn anew with exact noise from the operating system.")
+    console.print(
+        "\n[bold]4. Private slates[/bold]  A curator shows items that many like and that differ, and hardly tells who does."
+    )
+    drawn = private_slates(ratings, console)
+    if drawn is None:
+        console.print("   Not shown: it needs two listed items.")
+    else:
+        _routes(console, drawn)
+
+    console.print("\n[bold]5. Releases[/bold]  Each answer is drawn anew with exact noise from the operating system.")
     curator, device = list(curator_releases(ratings)), list(device_releases(ratings))
     _table(console, "A trusted curator answers about everybody (protects one user's rows)", curator)
     _table(console, "Devices answer for themselves (nobody is trusted)", device)
 
     guarantees = [shown.guarantee for shown in curator]
     basic, best = compose(guarantees), tight(guarantees, DELTA)
-    console.print("\n[bold]5. What the curator's answers add up to, for each user[/bold]")
+    console.print("\n[bold]6. What the curator's answers add up to, for each user[/bold]")
     console.print(f"   basic composition: {basic}")
     console.print(f"   tight composition: {best}")
     console.print(f"   with a device's:   {_refusal(basic, device[1].guarantee)}\n", soft_wrap=True)
 
     console.print(
-        "[bold]6. The audit[/bold]  Every claim against its exact or empirical loss; every broken twin must be caught."
+        "[bold]7. The audit[/bold]  Every claim against its exact or empirical loss; every broken twin must be caught."
     )
     report = audited()
     _summary(console, report)
     if json_file is not None:
-        _write(json_file, ratings, selection, billed, [*curator, *device], best, report)
+        _write(json_file, ratings, selection, billed, drawn, [*curator, *device], best, report)
     if not report.passed:
         raise typer.Exit(1)
 
@@ -166,6 +177,29 @@ def _policies(console: "Console", shown: "Billed") -> None:
     console.print("   Auctions, figures and claims of the paper: tacit evaluate private-selection", soft_wrap=True)
 
 
+def _routes(console: "Console", shown: "Drawn") -> None:
+    from rich.table import Table
+
+    from tacit.cli.demo_private_slates import SLATES
+
+    title = f"Means over {SLATES} slates by each route, or over the one that counts give"
+    table = Table("route", "epsilon", "popularity", "genre diversity", "", title=title, title_justify="left")
+    for way in shown.ways:
+        apart = "" if way.diversity is None else f"{way.diversity:.3f}"
+        table.add_row(way.route, f"{way.epsilon:.3g}", f"{way.popularity:.3f}", apart, way.remark)
+    console.print(table)
+    console.print(
+        "   Few users make much noise. More data, and the paper's figures: tacit evaluate private-slates",
+        soft_wrap=True,
+    )
+
+
+def _drawn(shown: "Drawn") -> dict[str, Any]:
+    """The slate as it left the curator, and how the routes compare."""
+    ways = [{**way._asdict(), "epsilon": "inf" if isinf(way.epsilon) else way.epsilon} for way in shown.ways]
+    return {**shown._asdict(), "ways": ways}
+
+
 def _billed(shown: "Billed") -> dict[str, Any]:
     """What was offered, what left the device, what the server counted; and how the policies compare."""
     ways = [{**way._asdict(), "epsilon": "inf" if isinf(way.epsilon) else way.epsilon} for way in shown.ways]
@@ -187,6 +221,7 @@ def _write(
     ratings: "Ratings",
     selection: "Selection | None",
     billed: "Billed | None",
+    drawn: "Drawn | None",
     rows: list["Shown"],
     total: "Guarantee",
     report: "AuditReport",
@@ -204,6 +239,7 @@ def _write(
         "data": ratings.describe().as_dict(),
         "multi_selection": None if selection is None else _selection(selection),
         "private_selection": None if billed is None else _billed(billed),
+        "private_slates": None if drawn is None else _drawn(drawn),
         "releases": shown,
         "total": total.to_json(),
         "audit": report.to_json(),

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.checks import finite
 from tacit.curator.likes import Likes
 from tacit.curator.slate_account import SlateAccount
-from tacit.curator.slate_drawing import Draw, counting, drawing
+from tacit.curator.slate_drawing import Draw, SetUp, counting, drawing
 from tacit.curator.slate_plan import Plan, Which, plan
 from tacit.curator.slate_routes import WEIGHED, Route
 from tacit.data.ids import ItemId
@@ -145,17 +145,17 @@ class Curator:
         weights = self._likes.weights(request)
         if weights is not None and part is not self._likes:
             weights = weights[self._likes.places(among)]
-        set_up = drawing(made, part.features, weights)  # refuses what is wrong before anything is charged
         guarantee = self._account.promised(made.each, part.assumed if request is None else (*part.assumed, REQUESTED))
         what = self._account.digest("slate", made.route, made.options, made.epsilon, part.digest, request is not None)
+        ready = self._ready.get(what) if request is None else None
+        # What is wrong is refused before anything is charged, and ratings are read only after that.
+        set_up = drawing(made, part.features, weights) if ready is None else None
 
         def draw() -> bytes:
-            ready = self._ready.get(what) if request is None else None
-            if ready is None:
-                ready = set_up(part.rows)
-                if request is None:
-                    _remember(self._ready, what, ready)
-            release = self._account.stated(ready(self._noise), guarantee)
+            drawer = ready or cast(SetUp, set_up)(part.rows)  # one of the two is there
+            if request is None:
+                _remember(self._ready, what, drawer)
+            release = self._account.stated(drawer(self._noise), guarantee)
             return self._account.packed(Slate.from_release(release, part.ids, made.route.value).to_json())
 
         release_id = f"slate {os.urandom(16).hex() if request_id is None else request_id}"
@@ -244,6 +244,6 @@ class Curator:
 
 
 def _remember(cache: dict[Any, Any], key: object, value: object) -> None:
-    if len(cache) >= _MOST_READY:
+    if key not in cache and len(cache) >= _MOST_READY:
         cache.clear()
     cache[key] = value

@@ -26,10 +26,11 @@ from tacit.mechanisms import (
 
 Places: TypeAlias = NDArray[np.int64]
 Draw: TypeAlias = Callable[[Noise], Release[Places]]
+SetUp: TypeAlias = Callable[[sparse.csr_array], Draw]
 Floats: TypeAlias = NDArray[np.float64]
 
 
-def drawing(plan: Plan, features: Floats | None, request: Floats | None) -> Callable[[sparse.csr_array], Draw]:
+def drawing(plan: Plan, features: Floats | None, request: Floats | None) -> SetUp:
     """What sets a route up for a table of likes and gives back what draws one slate. All that is public is checked here and now.
 
     ``request`` weighs the items by numbers from 0 to 1: public, or the requester's own.

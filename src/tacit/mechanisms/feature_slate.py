@@ -58,6 +58,7 @@ class FeatureSlate:
             relation=member("relation", Relation, self.relation),
         )
         keep(self, k=checked_size(self.k, self.items))
+        sigma_for(self.epsilon, self.bound)  # refuses now what it would refuse at the first slate
 
     @property
     def items(self) -> int:

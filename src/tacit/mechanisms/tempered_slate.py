@@ -4,7 +4,7 @@ Proof: docs/proofs/tempered-slate.md.
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import finite, keep, member, positive, whole
 from tacit.errors import InvalidParameter
-from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, Guarantee, Loss, LossKind, Neighbours, Relation, Release, pure
+from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, Guarantee, Loss, LossKind, Relation, Release, pure
 from tacit.guarantees.rounding import down, exactly
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.mechanisms.prepared import Prepared
@@ -62,15 +62,18 @@ class TemperedSlate:
         if self.items_each is not None:
             keep(self, items_each=whole("items_each", self.items_each, least=1))
         self._require_range()
-        keep(self, _rank=require_rank(self.features, self.k))
+        sizes = np.linalg.svd(np.linalg.qr(self.features, mode="r"), compute_uv=False)
+        rank = int(np.count_nonzero(sizes > self._negligible * sizes[0]))
+        keep(self, _rank=rank if self.k <= rank else require_rank(self.features, self.k))
         if self.k < self.items:  # else there is but one slate, and nothing to be drawn
-            self._require_nats()
+            self._require_nats(float(sizes[0] / sizes[self._rank - 1]))
 
     @classmethod
     def capped(cls, features: NDArray[np.float64], k: int, epsilon: float, **settings: Any) -> "TemperedSlate":
         """As asked for, at ``epsilon`` or at the largest epsilon that the public range allows, whichever is less."""
         least = cls(features, k, min(positive("epsilon", epsilon), math.ulp(0.0)), **settings)
-        return replace(least, epsilon=min(float(epsilon), least.largest_epsilon))
+        keep(least, epsilon=min(float(epsilon), least.largest_epsilon))  # all other checks are done, and take a while
+        return least
 
     @classmethod
     def from_kernel(
@@ -104,12 +107,13 @@ class TemperedSlate:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        protects = ONE_USER if self.relation is Relation.ADD_REMOVE else ONE_USER_REPLACED
         if self.k == self.items:  # there is but one slate
-            return pure(0.0, self._protects, proof=self.name)
+            return pure(0.0, protects, proof=self.name)
         # log-ratios lie in a window of theta W (add or remove) or 2 theta W (replace): at most epsilon either way
         return Guarantee(
             self.epsilon,
-            self._protects,
+            protects,
             assumes=frozenset({FLOATS}),
             proof=self.name,
             loss=Loss(LossKind.BOUNDED_RANGE, self.epsilon),
@@ -126,7 +130,7 @@ class TemperedSlate:
         slates = np.array(self.outcomes(), dtype=np.int64)
         # det S_Y by the singular values of F_Y: what is 0 stays 0, whatever the votes
         values = np.linalg.svd(self.features[slates], compute_uv=False)[:, : self.k]
-        full = values[:, -1] > max(self.features.shape) * np.finfo(np.float64).eps * np.linalg.norm(self.features, 2)
+        full = values[:, -1] > self._negligible * np.linalg.norm(self.features, 2)
         log_weight = np.full(len(slates), -math.inf)
         log_weight[full] = 2.0 * np.log(values[full]).sum(axis=1) + self._log_weights(rows)[slates[full]].sum(axis=1)
         return law_of_logs(log_weight)
@@ -156,8 +160,8 @@ class TemperedSlate:
         return self.votes_each * (1 if self.relation is Relation.ADD_REMOVE else 2)
 
     @property
-    def _protects(self) -> Neighbours:
-        return ONE_USER if self.relation is Relation.ADD_REMOVE else ONE_USER_REPLACED
+    def _negligible(self) -> float:
+        return float(max(self.features.shape)) * 2.0**-52  # a singular value so far below the largest is rounding
 
     def _require_range(self) -> None:
         try:
@@ -170,10 +174,9 @@ class TemperedSlate:
         if not self.low < self.high or not math.isfinite(self.high - self.low):
             raise InvalidParameter(f"scores need low < high and a finite range, not [{self.low!r}, {self.high!r}].")
 
-    def _require_nats(self) -> None:
+    def _require_nats(self, condition: float) -> None:
         """Public parameters only: what passes here passes for every table of votes."""
-        sizes = np.linalg.svd(np.linalg.qr(self.features, mode="r"), compute_uv=False)[: self._rank]
-        allowed = MOST_NATS - 2.0 * math.log(max(1.0, sizes[0] / sizes[-1] / _SOUND))
+        allowed = MOST_NATS - 2.0 * math.log(max(1.0, condition / _SOUND))
         if self.most_nats > allowed:
             other = f", or take most_nats = {math.floor(allowed)}" if allowed >= 1.0 else ""
             raise InvalidParameter(

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from tacit.cli.demo_private_slates import show as private_slates
 from tacit.cli.showcase import curator_releases, device_releases
 from tacit.data import read
 
@@ -87,6 +89,17 @@ def test_demo_releases_adds_up_and_audits(tmp_path: Path) -> None:
     kept = {way["algorithm"]: way["kept"] for way in asked["ways"]}
     assert 0.5 < kept["nopost"] < kept["exact"] <= 1.0
     assert "stays on the device" in done.stdout
+    drawn = shown["private_slates"]
+    assert len(drawn["titles"]) == len(drawn["slate"]["items"]) == 10
+    assert drawn["slate"]["route"] == drawn["route"]
+    assert drawn["slate"]["guarantee"]["epsilon"] == 1.0
+    ways = {way["route"]: way for way in drawn["ways"]}
+    assert ways["uniform"]["epsilon"] == 0.0
+    assert ways["natural"]["epsilon"] == 1.0
+    assert 0.0 < ways["published"]["epsilon"] < 0.1  # what is proved of a jitter that large
+    assert ways["not private"]["epsilon"] == "inf"
+    assert 0.0 < ways["uniform"]["popularity"] < ways["not private"]["popularity"] <= 1.0
+    assert drawn["why"] in done.stdout.replace("\n", " ")
 
 
 def test_demo_works_on_ratings_without_genres(tmp_path: Path) -> None:
@@ -98,6 +111,11 @@ def test_demo_works_on_ratings_without_genres(tmp_path: Path) -> None:
     assert tacit("data", "import", str(file), *words).returncode == 0
     shown = [row.guarantee.epsilon for row in (*curator_releases(read(stored)), *device_releases(read(stored)))]
     assert len(shown) == 9
+    slates = private_slates(read(stored), Console(quiet=True))
+    assert slates is not None
+    assert slates.route == "natural"  # nothing public says what is alike
+    assert len(slates.titles) == 10
+    assert all(way.diversity is None for way in slates.ways)
 
 
 def test_audit_json_has_the_promised_shape(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from tacit.curator import Curator, Route
 from tacit.curator.curator import REQUESTED
 from tacit.curator.fit import RATED_AT_ALL
 from tacit.errors import BudgetExhausted, Conflict, GuaranteeRefused, InvalidParameter, UnknownName
-from tacit.guarantees import ONE_PROFILE, ONE_USER
+from tacit.guarantees import ONE_PROFILE, ONE_USER, Relation
 from tacit.ledger import Budget, PrivacyLedger, price
-from tacit.mechanisms import ReplayedNoise, TemperedSlate
+from tacit.mechanisms import NaturalSlate, ReplayedNoise, TemperedSlate
 from tacit.messages.private_slates import Slate
 from tests.unit.curator.slates_world import FILMS, CountedNoise, FailingNoise, curator, ratings, some_ratings
 
@@ -323,6 +323,29 @@ def test_the_set_up_is_done_once_for_each_plan(tmp_path: Path, monkeypatch: pyte
         holder.slate(3, 0.5, request=dict.fromkeys(range(1, 9), 1.0))
         holder.slate(3, 0.5)
         assert prepared == [0.5, 0.25, 0.5]  # a request is set up for itself, and not kept
+
+
+def test_a_release_that_promises_less_than_was_charged_does_not_leave(tmp_path: Path) -> None:
+    with curator(tmp_path) as holder:
+        rows, charged = holder._likes.rows, NaturalSlate(FILMS, 3, 0.5).guarantee
+        weaker = NaturalSlate(FILMS, 3, 0.75).release(rows)
+        with pytest.raises(InvalidParameter, match="promises less"):
+            holder._account.stated(weaker, charged)
+        other = NaturalSlate(FILMS, 3, 0.5, relation=Relation.REPLACE).release(rows)
+        with pytest.raises(InvalidParameter, match="promises less"):
+            holder._account.stated(other, charged)
+        assert holder._account.stated(NaturalSlate(FILMS, 3, 0.25).release(rows), charged).guarantee == charged
+
+
+def test_natural_slates_may_be_drawn_in_floats_and_say_so(tmp_path: Path) -> None:
+    with curator(tmp_path, ratings(np.full((60, FILMS), 5))) as holder:
+        for route in ("natural", "two-stage"):
+            options = {"epsilon": 6.0, "route": route, "candidates": 6}  # too long for whole numbers
+            slate = holder.slate(5, sampler="split", **options)
+            assert len(slate) == 5
+            assert any("real arithmetic" in reason for reason in slate.guarantee.assumes)
+        with pytest.raises(InvalidParameter):
+            holder.slate(5, 1.0, route="natural", sampler="quick")
 
 
 def test_what_is_kept_and_sent_holds_the_items_and_the_promise_alone(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_result_is_json_and_has_every_method_beside_the_paper(result: Result
     assert told["system"] == "multi-selection"
     methods = {row["method"] for row in told["rows"] if row["metric"] == "d_i"}
     assert methods == {
-        "nopost", "nopost-realuser", "ig-sig", "ig-sig-exact", "avg", "avg-realuser", "sat", "sat-realuser", "exact",
+        "nopost", "nopost-realuser", "ig-sig", "ig-sig-exact", "avg", "avg-realuser", "sat", "sat-realuser", "exact", "dpp",
         "paper:nopost", "paper:nopost-realuser", "paper:sat", "paper:sat-realuser",
     }  # fmt: skip
     models = {(row["method"], row["setting"]["local_model"]) for row in told["rows"] if row["metric"] == "d_f"}

@@ -1,9 +1,10 @@
 """The comparison of `dpp` with `exact`: the measures by hand, the slates those of the server, differences by trial."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from tacit.errors import MissingExtra
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.multi_selection.trials import Bench, bench, coins, signal_of
 from tacit.evaluation.part import untold
@@ -116,12 +117,17 @@ def test_claims_follow_the_figures(at: Bench, found: Found) -> None:
             assert more[claim] == claims[claim]
 
 
-def test_left_out_where_it_cannot_be_trained(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(*_: object, **__: object) -> None:
-        raise MissingExtra("training needs jax.")
-
-    monkeypatch.setattr(diversified, "trained", missing)
-    monkeypatch.setattr(diversified, "population", lambda *_, **__: None)
+def test_run_tries_the_users_who_were_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, users = tiny_store(), tiny_users(6)
+    people = SimpleNamespace(features=users, held_out=np.array([1, 4]))
+    monkeypatch.setattr(diversified, "population", lambda *_, **__: people)
+    monkeypatch.setattr(diversified, "trained", lambda *_, **__: SimpleNamespace(store=store))
+    monkeypatch.setitem(diversified._TRIALS, Effort.QUICK, 4)
+    seen: list[np.ndarray] = []
+    monkeypatch.setattr(diversified, "bench", lambda *given, **named: seen.append(given[1]) or bench(*given, **named))
     part = diversified.run(Effort.QUICK, seed=1, progress=untold)
-    assert not part.rows
-    assert "left out" in part.notes[0]
+    assert np.array_equal(seen[0], users[[1, 4]])
+    assert {row.setting["eta"] for row in part.rows} == {0.1}
+    assert {row.n for row in part.rows} == {4}
+    assert len(part.claims) == 10
+    assert "4 trials" in part.notes[0]

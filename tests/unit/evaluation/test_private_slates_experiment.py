@@ -267,7 +267,7 @@ def test_without_the_extra_of_multi_selection_the_rest_is_told(monkeypatch: pyte
 
     monkeypatch.setattr(diversified, "run", missing)
     part = experiment._multi_selection(Effort.QUICK, 1, untold)
-    assert part == Part(notes=("Diversified multi-selection was left out: no training here.",))
+    assert part == Part(notes=("Diversified multi-selection was left out: missing-extra: no training here.",))
 
 
 def test_notes_say_which_data_were_taken(result: Result) -> None:

@@ -195,6 +195,7 @@ def test_items_that_no_float_tells_apart_are_decided_exactly() -> None:
     kernel, slate = kernel_of(rows, sigma=1), np.array([[0, 1]])
     truth = Fraction(kernel.minor(slate[0]), kernel.hadamard(slate[0]))
     assert Fraction(1, 2**60) < truth < Fraction(1, 2**58)
+    assert not determinantal.shares(kernel, slate)[1].any()  # a pivot that is not above 0 proves nothing
     for word, accepted in ((1 << 4, True), (1 << 6, False)):
         noise = ScriptedNoise(native([word], 8))
         assert len(kept_of(kernel, slate, noise)) == accepted

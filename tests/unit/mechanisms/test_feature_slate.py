@@ -210,3 +210,8 @@ def test_many_items_can_be_drawn_but_not_listed(rng: np.random.Generator) -> Non
     assert "50" not in repr(prepared)
     with pytest.raises(InvalidParameter, match="fewer items"):
         mechanism.pmf(np.zeros((0, 5)))
+
+
+def test_an_epsilon_that_needs_more_jitter_than_a_float_holds_is_refused_when_it_is_built() -> None:
+    with pytest.raises(InvalidParameter, match="jitter"):
+        FeatureSlate(np.eye(3), 2, 1e-320)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import MissingExtra
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.multi_selection.fitting import trained
 from tacit.evaluation.multi_selection.population import population
@@ -77,15 +76,11 @@ def methods(r: int) -> list[Method]:
 
 
 def run(effort: Effort, *, seed: int, progress: Progress, data: str = DATA) -> Part:
-    """All methods on the same users and signals; needs the extra `train`, and says so where it is missing."""
+    """All methods on the same users and signals; needs the extra `train`."""
     effort = Effort(effort)
     people = population(data, rng=np.random.default_rng([seed, 10]))
-    try:
-        fitted = trained(
-            people, rng=np.random.default_rng([seed, 11]), progress=lambda *done: progress("training", *done)
-        )
-    except MissingExtra as missing:
-        return Part(notes=(f"Diversified multi-selection was left out: {missing}",))
+    rng = np.random.default_rng([seed, 11])
+    fitted = trained(people, rng=rng, progress=lambda *done: progress("training", *done))
     at = bench(fitted.store, people.features[people.held_out], _TRIALS[effort], seed=seed)
     etas = _ETAS[effort]
     found = tried(at, methods(at.tables.r), etas, progress)

@@ -34,27 +34,26 @@ class SlateSampler:
         share = kernel.root**2 / np.sum(kernel.root**2)
         repeats = k * (k - 1) / 2 * float(share @ share)  # expected pairs of equal items in a proposal
         self._subsets = None
-        if (
-            repeats > _REPEATS and kernel.items * k <= _TABLE
-        ):  # either way of proposing is exact: this choice is one of time
+        # either way of proposing is exact: which one it is decides nothing but the time
+        if repeats > _REPEATS and kernel.items * k <= _TABLE:
             self._subsets = WeightedSubsets([kernel.sigma + int(square) for square in kernel.signal], k)
 
     def draw_many(self, count: int, noise: Noise) -> NDArray[np.int64]:
         """``count`` independent slates, each in ascending order."""
         slates = np.empty((count, self._k), dtype=np.int64)
-        filled = tried = 0
+        filled = made = seen = 0
+        least = _LEAST if self._subsets is None else 2
         while filled < count:
-            # by the share kept so far; at first two for each
-            size = min(self._most, max(_LEAST, int(1.1 * (count - filled) * (tried + 2) / (filled + 1))))
+            # as many as it seems to take by those kept so far; at first two for each
+            size = min(self._most, max(least, int(1.1 * (count - filled) * (made + 2) / (filled + 1))))
             proposed = self._propose(size, noise)
-            tried += size
+            made += size
             while filled < count and len(proposed):
-                # to look at a proposal costs more than to make it: no more at a time than slates are missing
-                now = len(proposed) if self._kernel.at_once else count - filled
+                # to look at a proposal costs more than to make it: no more at a time than it seems to take
+                now = len(proposed) if self._kernel.at_once else int((count - filled) * (seen + 1) / (filled + 1))
                 kept = kept_of(self._kernel, proposed[:now], noise)[: count - filled]
-                proposed = proposed[now:]
                 slates[filled : filled + len(kept)] = kept
-                filled += len(kept)
+                filled, seen, proposed = filled + len(kept), seen + now, proposed[now:]
         return slates
 
     def _propose(self, count: int, noise: Noise) -> NDArray[np.int64]:
