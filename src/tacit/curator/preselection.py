@@ -42,7 +42,7 @@ def above_then_public(
     found = np.sort(order[: answers.size][answers])
     k = options.k
     if found.size <= k:
-        rest = np.setdiff1d(order, found, assume_unique=True)
+        rest = np.setdiff1d(np.arange(options.items), found, assume_unique=True)
         drawn = rest[shuffled(rest.size, noise)[: k - found.size]]
         return released(np.sort(np.concatenate([found, drawn])), mechanism.guarantee, noise)
     chosen = SplitSampler(features[found], PUBLIC_JITTER, k).draw(NoiseCoins(noise))

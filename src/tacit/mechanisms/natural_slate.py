@@ -26,9 +26,8 @@ from tacit.guarantees import (
 from tacit.guarantees.slate_bounds import natural_epsilon, published_sigma_for, sigma_for
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.mechanisms.prepared import Prepared
-from tacit.mechanisms.samplers.float_coins import FLOATS
 from tacit.mechanisms.samplers.whole_kernel import WholeKernel
-from tacit.mechanisms.slate_draws import Sampler, require_sampler, slate_draw
+from tacit.mechanisms.slate_draws import Sampler, assumption, require_sampler, slate_draw
 from tacit.mechanisms.slate_rows import MOST_ITEMS, SQUARE, selected_rows, whole_rows, whole_sigma
 
 Calibration = Literal["proved", "published"]
@@ -132,7 +131,8 @@ class NaturalSlate:
         spread = eta if self.relation is Relation.ADD_REMOVE else 2.0 * eta
         loss = Loss(LossKind.BOUNDED_RANGE, spread) if math.isfinite(spread) else None
         stated = Guarantee(spread if self._twice else eta, self.protects, proof=self.name, loss=loss)
-        return stated if self.sampler == "exact" else stated.assuming(FLOATS)
+        assumed = assumption(self.sampler)
+        return stated if assumed is None else stated.assuming(assumed)
 
     @property
     def _free(self) -> Guarantee:

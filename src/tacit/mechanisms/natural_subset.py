@@ -118,6 +118,6 @@ class NaturalSubset:
 
         def draw(count: int, noise: Noise) -> list[NDArray[np.int64]]:
             coins = NoiseCoins(noise)
-            return [chosen[sampler.draw(coins)] for _ in range(count)]
+            return [chosen[places] for places in sampler.draw_many(count, coins)]
 
         return Prepared(chosen.size, None, self.guarantee, draw)

@@ -1,24 +1,23 @@
 """How slates of sigma I + sum of c_u c_u^T are drawn: exactly in whole numbers, or by one of the samplers in floats."""
 
-from collections.abc import Callable
+from functools import cache
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.errors import InvalidParameter
-from tacit.mechanisms.noise import Noise
-from tacit.mechanisms.samplers.determinantal import SlateSampler
-from tacit.mechanisms.samplers.float_coins import NoiseCoins
+from tacit.mechanisms.samplers.determinantal import Draw, SlateSampler
+from tacit.mechanisms.samplers.float_coins import FLOATS, NoiseCoins
 from tacit.mechanisms.samplers.whole_kernel import WholeKernel
 from tacit.mechanisms.slate_rows import SQUARE, STEPS
 from tacit.models.dpp.dense import DenseSampler
 from tacit.models.dpp.split import SplitSampler
 
-Sampler = Literal["exact", "split", "dense"]
-Draw = Callable[[int, Noise], NDArray[np.int64]]
+Sampler = Literal["exact", "hybrid", "split", "dense"]
 
+MOST_PROPOSALS = 1 << 14  # that `hybrid` sees rejected in a row before it draws in floats
+HYBRID_ITEMS = 1 << 13  # beyond, eigenvectors of every table would take minutes and gigabytes
 _DENSE_ITEMS = 1 << 12
 _DENSE_SIGMA = SQUARE >> 7
 
@@ -35,6 +34,17 @@ def require_sampler(sampler: str, items: int, sigma: int) -> None:
         raise InvalidParameter(
             f"the dense sampler takes at most {_DENSE_ITEMS} items and an epsilon of at most 4.8: use 'exact' or 'split'."
         )
+    if sampler == "hybrid" and items > HYBRID_ITEMS:
+        raise InvalidParameter(f"the hybrid sampler takes at most {HYBRID_ITEMS} items, not {items}: use 'exact'.")
+
+
+def assumption(sampler: Sampler) -> str | None:
+    """What a guarantee has to assume of the sampler's arithmetic; nothing where it is exact."""
+    if sampler == "exact":
+        return None
+    return (
+        FLOATS if sampler != "hybrid" else f"{FLOATS}, where {MOST_PROPOSALS:,} exact proposals in a row are rejected"
+    )
 
 
 def slate_draw(table: sparse.csr_array, sigma: int, k: int, sampler: Sampler) -> Draw:
@@ -43,6 +53,12 @@ def slate_draw(table: sparse.csr_array, sigma: int, k: int, sampler: Sampler) ->
         return lambda count, noise: np.tile(np.arange(k), (count, 1))
     if sampler == "exact":
         return SlateSampler(WholeKernel(table, sigma), k).draw_many
+    if sampler == "hybrid":
+        floats = cache(lambda: slate_draw(table, sigma, k, "split"))  # its set-up waits until it is needed, if ever
+        hybrid = SlateSampler(
+            WholeKernel(table, sigma), k, most=MOST_PROPOSALS, instead=lambda count, noise: floats()(count, noise)
+        )
+        return hybrid.draw_many
     signal = sparse.csr_array(table.T.astype(np.float64) / STEPS)
     jitter = sigma / SQUARE
     if sampler == "split":

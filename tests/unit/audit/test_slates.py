@@ -10,7 +10,11 @@ import pytest
 
 from tacit.audit import check, distribution, domains, exact, minors, slate_forms, slate_search
 from tacit.audit.cases import slate_draws, slate_searches
+from tacit.audit.cases.kernels import kernel_exactly
 from tacit.audit.slate_pairs import Pair, Setting, lost, subsets
+from tacit.audit.twins import kernels, tempered
+from tacit.audit.twins import slates as twins
+from tacit.audit.twins.mislabelled import with_less_noise
 from tacit.guarantees import Relation
 from tacit.guarantees.slate_bounds import (
     frobenius_epsilon,
@@ -20,7 +24,7 @@ from tacit.guarantees.slate_bounds import (
     subset_epsilon,
     trace_epsilon,
 )
-from tacit.mechanisms import NaturalSlate, NaturalSubset, ReplayedNoise, TemperedSlate
+from tacit.mechanisms import GaussianKernel, NaturalSlate, NaturalSubset, ReplayedNoise, TemperedSlate
 
 BOTH = (Relation.ADD_REMOVE, Relation.REPLACE)
 PAIRS = 400
@@ -308,3 +312,66 @@ def test_subsets_are_numbered_by_their_bits() -> None:
     assert subsets(Setting(3, 2, 1.0, Relation.REPLACE)) == [0b011, 0b101, 0b110]
     assert len(subsets(Setting(3, None, 1.0, Relation.REPLACE))) == 8
     assert minors.sizes(3).tolist() == [0, 1, 1, 2, 1, 2, 2, 3]
+
+
+# Broken twins are broken in one place
+
+
+def test_twins_of_natural_slates_are_sound_where_their_fault_does_not_show() -> None:
+    real = NaturalSlate(4, 2, 1.0)
+    short = np.array([[0.6, 0.8, 0.0, 0.0], [0.0, 0.1, 0.0, 0.2], [0.0, 0.0, 1.0, 0.0]])
+    law = real.pmf(short)
+    assert twins.NotCut(real).pmf(short) == pytest.approx(law, abs=1e-4)  # the real one rounds to its grid
+    assert twins.JitterFromRecords(real).pmf(short) == pytest.approx(law, abs=1e-4)
+    assert twins._OfRecords(real).pmf(10.0 * short[2:]) == pytest.approx(real.pmf(short[2:]), abs=1e-9)
+    apart = np.array([[1.0, 0.0, 0.0, 0.0]])
+    assert twins.CutToRankOne(real).pmf(apart) == pytest.approx(real.pmf(apart), abs=1e-9)
+    assert twins.NormalisedCounts(real).pmf(apart) == pytest.approx(real.pmf(apart), abs=1e-9)
+    for items_too, shown in ((False, 3), (True, 4)):  # none, one or both from the records; or which of them
+        told = twins.SignalReleased(real, items_too=items_too).pmf(short).reshape(6, shown)
+        assert told.sum(axis=1) == pytest.approx(law, abs=1e-4)
+
+
+def test_a_rule_that_likes_every_slate_changes_nothing() -> None:
+    real = NaturalSlate(4, 2, 1.0, redrawn=True)
+    redrawn = twins.Redrawn(real, tuple(real.outcomes()))
+    assert redrawn.pmf(np.eye(4)[:1]) == pytest.approx(real.pmf(np.eye(4)[:1]), abs=1e-15)
+    assert (redrawn.name, redrawn.guarantee) == (real.name, real.guarantee)
+    assert twins.Redrawn(NaturalSlate(4, 2, 1.0), ((0, 1),)).name != real.name
+
+
+def test_twins_of_tempered_slates_are_sound_where_their_fault_does_not_show() -> None:
+    real = TemperedSlate(np.eye(3), 2, 1.0, high=2.0)
+    votes = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    for twin in (tempered.RangeFromVotes(real), tempered.VotesEachFromVotes(real), tempered.VotesNotCut(real)):
+        assert twin.pmf(votes) == pytest.approx(real.pmf(votes), abs=1e-12)
+        assert twin.guarantee == real.guarantee
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kernels.HalfTheNoiseOffTheDiagonal, kernels.NoiseForEachTriangle, kernels.RowsNotCut, kernels.SumReplacedAsAdded],
+)
+def test_noisy_kernels_that_are_broken_promise_nothing(kind: type) -> None:
+    real = GaussianKernel(3, 1.0, 1e-6, relation=Relation.REPLACE)
+    twin, rows = kind(real), np.array([[0.5, 0.5, 0.0]])
+    assert twin.guarantee == real.guarantee
+    assert twin.release(rows).guarantee.promises_nothing
+    assert np.array_equal(twin.totals(rows), real.totals(rows))
+
+
+def test_a_quarter_of_the_noise_on_a_kernel_is_a_quarter_of_its_deviation() -> None:
+    real = GaussianKernel(3, 2.0, 0.01)
+    less = with_less_noise(real, 4.0)
+    assert less.guarantee == real.guarantee
+    for here, there in zip(less.runs.variances_in_steps, real.variances_in_steps, strict=True):
+        assert float(here) == pytest.approx(float(there) / 16.0, rel=1e-9)
+
+
+def test_cells_with_noise_of_their_own_are_counted_once_or_twice() -> None:
+    real, pairs = GaussianKernel(2, 1.0, 1e-6), np.array([[0, 1]])
+    rows = [np.zeros((0, 2)), np.array([[math.sqrt(0.5), math.sqrt(0.5)]])]
+    once = kernel_exactly(real, rows, pairs, case="").loss
+    twice = kernel_exactly(kernels.NoiseForEachTriangle(real), rows, pairs, case="").loss
+    assert once == pytest.approx(real.rho, rel=1e-4)
+    assert twice == pytest.approx(1.5 * real.rho, rel=1e-4)  # half of the squares are off the diagonal

@@ -284,6 +284,25 @@ def test_a_request_weighs_items_and_says_whom_that_protects(tmp_path: Path) -> N
         assert weights.tolist() == [1.0, 0.0, 0.0, 0.0, 0.25] + [0.0] * (FILMS - 5)
 
 
+@pytest.mark.parametrize("route", ["natural", "published"])
+def test_a_request_reaches_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, route: str) -> None:
+    seen: list[Any] = []
+    prepare = NaturalSlate.prepare
+
+    def noted(self: NaturalSlate, rows: Any, **options: Any) -> Any:
+        seen.append(options.get("request"))
+        return prepare(self, rows, **options)
+
+    monkeypatch.setattr(NaturalSlate, "prepare", noted)
+    with curator(tmp_path, unprotected=["published"]) as holder:
+        holder.slate(3, 0.5, route=route)
+        holder.slate(3, 0.5, route=route, request={2: 0.5, 3: 7.0})
+        holder.slate(3, 0.5, route=route, request={2: 0.5, 3: 7.0}, among=[3, 1, 2, 4])
+    assert seen[0] is None
+    assert seen[1].tolist() == [0.0, 0.5, 1.0] + [0.0] * 9
+    assert seen[2].tolist() == [0.0, 0.5, 1.0, 0.0]
+
+
 def test_a_request_that_leaves_too_few_directions_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
     with curator(tmp_path) as holder:
         with pytest.raises(InvalidParameter):
@@ -323,6 +342,7 @@ def test_the_set_up_is_done_once_for_each_plan(tmp_path: Path, monkeypatch: pyte
         holder.slate(3, 0.5, request=dict.fromkeys(range(1, 9), 1.0))
         holder.slate(3, 0.5)
         assert prepared == [0.5, 0.25, 0.5]  # a request is set up for itself, and not kept
+        assert len(holder._ready) == 2
 
 
 def test_a_release_that_promises_less_than_was_charged_does_not_leave(tmp_path: Path) -> None:

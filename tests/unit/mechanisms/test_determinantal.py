@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.mechanisms import SYSTEM_NOISE, ReplayedNoise
-from tacit.mechanisms.noise import words64
+from tacit.mechanisms.noise import Noise, words64
 from tacit.mechanisms.samplers import determinantal, weighted_subsets, whole_kernel
 from tacit.mechanisms.samplers.determinantal import SlateSampler, kept_of, margin, proposals
 from tacit.mechanisms.samplers.float_coins import NoiseCoins
@@ -276,6 +276,31 @@ def test_popular_items_do_not_make_proposals_repeat_for_ever() -> None:
     slates = SlateSampler(kernel_of(rows, sigma=1 << 16), 10).draw_many(20, ReplayedNoise(1))
     assert (slates == 3).any(axis=1).all()
     assert (np.diff(slates, axis=1) > 0).all()
+
+
+def test_another_sampler_draws_what_is_left_after_so_many_rejections() -> None:
+    """Items 0 and 1 are alike but for the jitter: a proposal of both is kept once in 10^8, and nothing else is proposed."""
+    rows = np.array([[1 << 15, 1 << 15]])
+    asked: list[int] = []
+
+    def instead(count: int, noise: Noise) -> NDArray[np.int64]:
+        asked.append(count)
+        return np.tile([0, 1], (count, 1))
+
+    sampler = SlateSampler(kernel_of(rows, sigma=4), 2, most=64, instead=instead)
+    assert sampler.draw_many(3, ReplayedNoise(1)).tolist() == [[0, 1]] * 3
+    assert asked == [3]
+
+
+@pytest.mark.parametrize("most", [1, 4, 1000])
+def test_slates_have_their_law_whoever_draws_them(most: int) -> None:
+    """Kept proposals come first and the rest from another sampler of the same law: a slate of either kind must be as likely."""
+    other = SlateSampler(kernel_of(ROWS), 2)
+    sampler = SlateSampler(kernel_of(ROWS), 2, most=most, instead=other.draw_many)
+    noise = ReplayedNoise(8)
+    slates = np.concatenate([sampler.draw_many(4, noise) for _ in range(3_000)])
+    assert chi_square(counts(slates, 5), law(ROWS, 7, 2)) > 1e-9
+    assert chi_square(counts(slates, 5), law(ROWS, 20, 2)) < 1e-9
 
 
 def test_a_batch_gathers_no_more_than_fits(rng: np.random.Generator) -> None:

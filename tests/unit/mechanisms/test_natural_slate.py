@@ -14,9 +14,10 @@ from tacit.audit.exact import loss_range
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import Guarantee, LossKind, Relation, compose, repeat, tight
 from tacit.guarantees.slate_bounds import natural_epsilon, published_sigma_for, sigma_for
-from tacit.mechanisms import NaturalSlate, ReplayedNoise
+from tacit.mechanisms import NaturalSlate, ReplayedNoise, slate_draws
 from tacit.mechanisms import slate_rows as grid_rows
 from tacit.mechanisms.slate_rows import MOST_USERS, SQUARE, STEPS, selected_rows, whole_rows
+from tacit.models.dpp.split import SplitSampler
 from tests.contracts.mechanism import chi_square, log_ratio
 
 ETA = math.log(3.0)  # bound 1, sigma .5
@@ -137,7 +138,7 @@ def test_the_jitter_in_whole_numbers_costs_at_most_epsilon(epsilon: float) -> No
         assert mechanism.sigma == pytest.approx(sigma_for(epsilon), rel=1e-7)
 
 
-@pytest.mark.parametrize("sampler", ["exact", "split", "dense"])
+@pytest.mark.parametrize("sampler", ["exact", "hybrid", "split", "dense"])
 def test_draws_have_the_stated_law_and_the_test_tells_ten_percent_of_epsilon(sampler: Any) -> None:
     mechanism, draws = NaturalSlate(7, 3, 2.0, sampler=sampler), 60_000 if sampler == "exact" else 20_000
     counts = seen(mechanism, mechanism.prepare(TABLE).release_many(draws, ReplayedNoise(11)).value)
@@ -169,7 +170,7 @@ def test_likes_count_one_over_the_root_of_their_number() -> None:
     assert steps[:, 0].tolist() == [STEPS, STEPS // 2, math.isqrt(SQUARE // 2), STEPS // 4]
 
 
-@pytest.mark.parametrize("sampler", ["exact", "split", "dense"])
+@pytest.mark.parametrize("sampler", ["exact", "hybrid", "split", "dense"])
 @pytest.mark.parametrize(
     "rows",
     [
@@ -229,11 +230,39 @@ def test_all_items_in_the_slate_cost_nothing_and_are_released_all_the_same() -> 
 
 
 def test_the_guarantee_says_what_the_sampler_assumes() -> None:
-    exact, split, dense = (NaturalSlate(5, 2, 1.0, sampler=s).guarantee for s in ("exact", "split", "dense"))  # type: ignore[arg-type]
+    exact, split, dense, hybrid = (
+        NaturalSlate(5, 2, 1.0, sampler=s).guarantee  # type: ignore[arg-type]
+        for s in ("exact", "split", "dense", "hybrid")
+    )
     assert not exact.assumes
+    assert hybrid.assumes == {"real arithmetic in the sampler, where 16,384 exact proposals in a row are rejected"}
     assert split.assumes == dense.assumes == {"real arithmetic in the sampler"}
     assert exact.loss is not None
     assert (exact.loss.kind, exact.loss.value) == (LossKind.BOUNDED_RANGE, 1.0)
+
+
+def test_the_hybrid_sampler_draws_in_floats_only_where_exact_proposals_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Watched(SplitSampler):
+        def draw_many(self, count: int, coins: Any) -> Any:
+            asked.append(count)
+            return super().draw_many(count, coins)
+
+    monkeypatch.setattr(slate_draws, "SplitSampler", Watched)
+    mechanism = NaturalSlate(7, 3, 2.0, sampler="hybrid")
+    mechanism.prepare(TABLE).release_many(1_000)
+    assert asked == []
+    alike = np.zeros((3_000, 40))
+    alike[:, :5] = (
+        1.0  # everybody likes the same five items: det L_Y / prod L_ii is about 1e-12 where four of them are in Y
+    )
+    contrived = NaturalSlate(40, 5, 1.0, sampler="hybrid").prepare(alike)
+    slates = contrived.release_many(4, ReplayedNoise(4)).value
+    assert asked
+    assert (np.diff(slates, axis=1) > 0).all()
+    with pytest.raises(InvalidParameter, match="at most 8192 items"):
+        NaturalSlate(8_193, 3, 2.0, sampler="hybrid")
 
 
 def test_many_slates_are_composed() -> None:

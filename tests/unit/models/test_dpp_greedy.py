@@ -71,6 +71,7 @@ def test_duplicates_stand_together_only_with_jitter() -> None:
 def test_small_jitter_beside_large_rows_is_not_mistaken_for_nothing() -> None:
     rows = np.array([[1e7], [2e7], [1e7]])
     assert greedy_map((rows, 1e3), 3).tolist() == [1, 0, 2]
+    assert sorted(greedy_map((10.0 * rows, 1e-6), 3).tolist()) == [0, 1, 2]  # less than rounding leaves of the rows
 
 
 @pytest.mark.parametrize(

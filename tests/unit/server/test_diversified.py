@@ -53,14 +53,14 @@ def cosines(store: Store) -> np.ndarray:
     return flags @ flags.T / np.maximum(np.outer(lengths, lengths), 1e-300)
 
 
-def slow(store: Store, signal: Signal, k: int, alpha: float) -> list[int]:
-    """Each time the class with the largest determinant, worked out anew."""
+def slow(store: Store, signal: Signal, k: int, alpha: float, among: set[int] | None = None) -> list[int]:
+    """Each time the class (``among`` these) with the largest determinant, worked out anew."""
     quality = np.exp(alpha / 2.0 * expected(store, signal))
     kernel = quality[:, None] * ((1.0 - OWN) * cosines(store) + OWN * np.eye(len(quality))) * quality
     chosen: list[int] = []
     for _ in range(k):
         gains = [
-            -np.inf if one in chosen else np.linalg.slogdet(kernel[np.ix_([*chosen, one], [*chosen, one])])[1]
+            -np.inf if one in chosen or (among and one not in among) else np.linalg.slogdet(kernel[np.ix_([*chosen, one], [*chosen, one])])[1]
             for one in range(len(kernel))
         ]
         chosen.append(int(np.argmax(gains)))
@@ -72,6 +72,15 @@ def slow(store: Store, signal: Signal, k: int, alpha: float) -> list[int]:
 def test_equals_the_slow_one(store: Store, seed: int, alpha: float) -> None:
     signal = signal_of(random_features(1, seed=100 + seed)[0], seed=seed)
     assert codes(store, server(store, alpha=alpha).answer(signal, 6)) == slow(store, signal, 6, alpha)
+
+
+def test_candidates_are_what_somebody_has_among_her_r_best(store: Store, signal: Signal) -> None:
+    scores = class_scores(store.scorer, store.look_alikes)[:, store.scorer.classes.of]
+    items = {int(np.lexsort((np.arange(scores.shape[1]), -row))[0]) for row in scores}
+    among = set(store.scorer.classes.of[sorted(items)].tolist())
+    assert 5 < len(among) < len(store.scorer.classes)
+    found = codes(store, server(store, alpha=0.5, r=1).answer(signal, 5))
+    assert found == slow(store, signal, 5, 0.5, among) != slow(store, signal, 5, 0.5)
 
 
 def test_slates_are_nested_and_t_does_not_matter(store: Store, signal: Signal) -> None:

@@ -64,6 +64,8 @@ def test_a_kernel_with_negative_eigenvalues_still_makes_slates() -> None:
     assert set(server.slate(3).items) == {"a", "b", "c"}
     assert {server.slate(1, drawn=True).items for _ in range(60)} == {("a",), ("b",), ("c",)}
     assert server.slate(1).guarantee.delta == 1e-6
+    signs = Similarity((1, 2, 3), np.diag([-9, 4, 1]), Fraction(1), KERNEL.guarantee)
+    assert PrivateSlates(signs).slate(3).items == (2, 3, 1)  # what is below 0 is noise, however large
     nothing = Similarity((1, 2), np.array([[-5, 0], [0, -3]]), Fraction(1), KERNEL.guarantee)
     assert len(PrivateSlates(nothing).slate(2)) == 2
 
@@ -71,7 +73,9 @@ def test_a_kernel_with_negative_eigenvalues_still_makes_slates() -> None:
 def test_a_readers_wishes_weigh_items() -> None:
     server = PrivateSlates(COUNTS, GENRES)
     assert server.slate(1, weights=[0.0, 0.0, 0.0, 1.0, 1.0]).items == (40,)
-    assert server.slate(1, weights=[0.1, 9.0, 0.1, 0.1, 0.1]).items == (20,)  # cut to 1
+    assert server.slate(1, weights=[0.1, 1.0, 0.1, 0.1, 0.1]).items == (20,)
+    assert server.slate(1, weights=[1.0, 1.0, 9.0, 1.0, 1.0]).items == (10,)  # cut to 1
+    assert server.slate(1, weights=[0.5, 0.5, 0.5, 0.5, -40.0]).items == (10,)  # and to 0
     for wrong in ([1.0], [np.nan] * 5):
         with pytest.raises(InvalidParameter):
             server.slate(1, weights=wrong)

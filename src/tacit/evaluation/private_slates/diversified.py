@@ -16,7 +16,7 @@ from tacit.evaluation.effort import Effort
 from tacit.evaluation.multi_selection.fitting import trained
 from tacit.evaluation.multi_selection.population import population
 from tacit.evaluation.multi_selection.trials import Bench, bench, coins, pick, signal_of
-from tacit.evaluation.private_slates.part import Part, Progress
+from tacit.evaluation.part import Part, Progress
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import Verdict, below, difference, mean
 from tacit.server.algorithms import Algorithm, LocalModel, Settings

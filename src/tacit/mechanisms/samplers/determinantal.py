@@ -5,9 +5,12 @@ item i with probability L_ii / tr L each, thrown away where one repeats (or draw
 often). It is kept with probability det L_Y / prod L_ii, at most 1 by Hadamard's inequality. The decision is taken in floats, and in
 whole numbers where an error within the proved margin could turn it.
 
-How many proposals it takes depends on the records: many where most users like the same few items and nothing else.
+How many proposals it takes depends on the records: many where most users like the same few items and nothing else. A sampler that
+must not take long hands over to another one after a public number of proposals in a row that were all rejected. When that happens
+depends on how many were kept, not on which, so the slates follow the law of whichever sampler drew them.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -20,16 +23,22 @@ from tacit.mechanisms.samplers.uniform import below_each
 from tacit.mechanisms.samplers.weighted_subsets import WeightedSubsets
 from tacit.mechanisms.samplers.whole_kernel import WholeKernel
 
+Draw = Callable[[int, Noise], NDArray[np.int64]]  # so many slates
+
 _REPEATS = 2.0  # beyond that more than 6 in 7 proposals would repeat an item
 _TABLE = 1 << 20  # sums of products that may be kept, of some hundred bytes each
 _LEAST = 16  # proposals that are made together at least
 
 
 class SlateSampler:
-    """Slates of ``k`` items with P(Y) = det L_Y / e_k(L)."""
+    """Slates of ``k`` items with P(Y) = det L_Y / e_k(L).
 
-    def __init__(self, kernel: WholeKernel, k: int) -> None:
+    ``instead`` draws what is left of a call once ``most`` proposals in a row were rejected; without it that never happens.
+    """
+
+    def __init__(self, kernel: WholeKernel, k: int, *, most: int = 0, instead: Draw | None = None) -> None:
         self._kernel, self._k = kernel, k
+        self._give_up, self._instead = most, instead
         self._most = kernel.batch(k)
         share = kernel.root**2 / np.sum(kernel.root**2)
         repeats = k * (k - 1) / 2 * float(share @ share)  # expected pairs of equal items in a proposal
@@ -41,19 +50,23 @@ class SlateSampler:
     def draw_many(self, count: int, noise: Noise) -> NDArray[np.int64]:
         """``count`` independent slates, each in ascending order."""
         slates = np.empty((count, self._k), dtype=np.int64)
-        filled = made = seen = 0
+        filled = made = seen = barren = 0
         least = _LEAST if self._subsets is None else 2
         while filled < count:
             # as many as it seems to take by those kept so far; at first two for each
             size = min(self._most, max(least, int(1.1 * (count - filled) * (made + 2) / (filled + 1))))
+            if self._instead is not None and barren >= self._give_up:
+                slates[filled:] = self._instead(count - filled, noise)
+                break
             proposed = self._propose(size, noise)
-            made += size
+            made, barren = made + size, barren + size
             while filled < count and len(proposed):
                 # to look at a proposal costs more than to make it: no more at a time than it seems to take
                 now = len(proposed) if self._kernel.at_once else int((count - filled) * (seen + 1) / (filled + 1))
                 kept = kept_of(self._kernel, proposed[:now], noise)[: count - filled]
                 slates[filled : filled + len(kept)] = kept
                 filled, seen, proposed = filled + len(kept), seen + now, proposed[now:]
+                barren = 0 if len(kept) else barren
         return slates
 
     def _propose(self, count: int, noise: Noise) -> NDArray[np.int64]:

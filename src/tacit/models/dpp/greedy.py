@@ -39,7 +39,7 @@ def greedy_map(
     left, factor = size.copy(), np.empty((k, len(size)))
     free, chosen = np.ones(len(size), dtype=np.bool_), list[int]()
     while len(chosen) < k:
-        usable = free & (left > NOTHING_LEFT * size)
+        usable = free & (left > (0.0 if part.least > 0.0 else NOTHING_LEFT) * size)
         if not usable.any():
             break
         item = _first_best(weights, left, usable)
@@ -83,8 +83,7 @@ class _Rows:
         self.diagonal = np.einsum("ij,ij->i", self._rows, self._rows) + self.least
 
     def column(self, item: int) -> Floats:
-        column: Floats = self._rows @ self._rows[item]
-        column[item] += self.least
+        column: Floats = self._rows @ self._rows[item]  # but for sigma at the item itself, which is chosen and not looked at again
         return column
 
 
