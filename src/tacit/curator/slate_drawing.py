@@ -44,7 +44,7 @@ def drawing(plan: Plan, features: Floats | None, request: Floats | None) -> SetU
             return lambda likes: tempered.prepare(likes).release
         case Route.NATURAL | Route.PUBLISHED:
             natural = (NaturalSlate if route is Route.NATURAL else NaturalSlate.published)(
-                items, k, epsilon, sampler=options.sampler
+                items, k, epsilon, sampler=options.sampler_of(items)
             )
             return lambda likes: natural.prepare(likes, request=request).release
         case Route.FEATURE:

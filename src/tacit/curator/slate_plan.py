@@ -63,7 +63,7 @@ def plan(
     likes_each: float = 20.0,
     candidates: int | None = None,
     threshold: int | None = None,
-    sampler: Sampler = "exact",
+    sampler: Sampler | None = None,
 ) -> Plan:
     """Slates of ``k`` out of ``items`` items, ``slates`` of them (None: any number), for (``epsilon``, ``delta``) in all.
 

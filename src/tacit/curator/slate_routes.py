@@ -22,7 +22,7 @@ from tacit.mechanisms import (
     TemperedSlate,
     VoteTotals,
 )
-from tacit.mechanisms.slate_draws import Sampler
+from tacit.mechanisms.slate_draws import HYBRID_ITEMS, Sampler
 from tacit.messages.private_slates_grid import MOST_KERNEL_ITEMS
 from tacit.models.dpp.tempered import MOST_NATS
 
@@ -60,8 +60,8 @@ class Options:
 
     ``most_likes`` is the number of likes beyond which more make no difference, known without looking at the likes (None: as
     many as 40 nats have room for). ``likes_each`` is what one person adds to Laplace counts, ``candidates`` how many items a first
-    stage keeps, ``threshold`` the likes that the sparse vector asks for. ``sampler`` is that of natural slates: 'exact' in whole
-    numbers, at a time that depends on the data; 'split' in floats, for short lists that everybody likes at a large epsilon.
+    stage keeps, ``threshold`` the likes that the sparse vector asks for. ``sampler`` is that of natural slates; if it is not said,
+    'hybrid', which draws exactly unless thousands of proposals fail, and with too many items 'exact', which never gives up.
     """
 
     items: int
@@ -70,7 +70,7 @@ class Options:
     likes_each: float = 20.0
     candidates: int | None = None
     threshold: int | None = None
-    sampler: Sampler = "exact"
+    sampler: Sampler | None = None
 
     def __post_init__(self) -> None:
         items = whole("the number of items", self.items, least=1, most=1 << 22)
@@ -87,6 +87,12 @@ class Options:
         """How many items the first stage of a route keeps: 100 of the top, 50 above a threshold, unless it is said."""
         usual = 100 if route is Route.TWO_STAGE else 50
         return self.candidates if self.candidates is not None else min(self.items, max(usual, self.k))
+
+    def sampler_of(self, items: int) -> Sampler:
+        """How a natural slate of so many items is drawn."""
+        if self.sampler is not None:
+            return self.sampler
+        return "hybrid" if items <= HYBRID_ITEMS else "exact"
 
     def high(self, epsilon: float) -> float:
         """The upper end of the public range of a score. One like weighs epsilon / k nats, and 40 nats is the limit."""
@@ -108,7 +114,7 @@ def promise(route: Route, options: Options, delta: float = 0.0) -> Callable[[flo
         case Route.COUNTS:
             return lambda epsilon: LaplaceSum(items, options.likes_each, epsilon).guarantee
         case Route.NATURAL:
-            return lambda epsilon: NaturalSlate(items, k, epsilon, sampler=options.sampler).guarantee
+            return lambda epsilon: NaturalSlate(items, k, epsilon, sampler=options.sampler_of(items)).guarantee
         case Route.KERNEL:
             return lambda epsilon: GaussianKernel(items, epsilon, delta).guarantee
         case Route.FEATURE:
@@ -122,14 +128,16 @@ def promise(route: Route, options: Options, delta: float = 0.0) -> Callable[[flo
         case Route.SUBSET:
             return lambda epsilon: NaturalSubset(items, epsilon).guarantee
         case Route.PUBLISHED:
-            return lambda epsilon: NaturalSlate.published(items, k, epsilon, sampler=options.sampler).guarantee
+            return lambda epsilon: (
+                NaturalSlate.published(items, k, epsilon, sampler=options.sampler_of(items)).guarantee
+            )
 
 
 def two_stages(options: Options, epsilon: float) -> tuple[GumbelTopK, NaturalSlate, Guarantee]:
     """Half of epsilon for the candidates, half for the slate among them (halves of a float are exact), and both together."""
     kept = options.kept(Route.TWO_STAGE)
     first = GumbelTopK(VoteTotals(), kept, epsilon / 2.0)
-    second = NaturalSlate(kept, options.k, epsilon / 2.0, sampler=options.sampler)
+    second = NaturalSlate(kept, options.k, epsilon / 2.0, sampler=options.sampler_of(kept))
     return first, second, first.guarantee.then(second.guarantee)
 
 

@@ -17,7 +17,7 @@ from tacit.models.dpp.split import SplitSampler
 Sampler = Literal["exact", "hybrid", "split", "dense"]
 
 MOST_PROPOSALS = 1 << 14  # that `hybrid` sees rejected in a row before it draws in floats
-HYBRID_ITEMS = 1 << 13  # beyond, eigenvectors of every table would take minutes and gigabytes
+HYBRID_ITEMS = 10_000  # beyond, eigenvectors would take many minutes and gigabytes
 _DENSE_ITEMS = 1 << 12
 _DENSE_SIGMA = SQUARE >> 7
 

@@ -79,7 +79,7 @@ class TemperedSlate:
     def from_kernel(
         cls, kernel: ArrayLike, k: int, epsilon: float, *, capped: bool = False, **settings: Any
     ) -> "TemperedSlate":
-        """The same for a public similarity S itself; where S has no sound inverse, up to 16 nats instead of 40.
+        """The same for a public similarity S itself; up to as many nats as floats can tell of it, at most 40.
 
         ``capped=True`` caps epsilon as ``capped`` does.
         """

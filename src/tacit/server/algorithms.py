@@ -65,7 +65,9 @@ class Settings:
     r: int = 100  # best items of each draw that count
     components: int = 20  # of the principal components (p)
     coverage: float = 0.99  # share of the posterior's weight that `exact` and `dpp` look at
-    most_rows: int = 4096  # look-alikes that they and ridge weigh at most; beyond, an even sample of the weight stands for all
+    most_rows: int = (
+        4096  # look-alikes that they and ridge weigh at most; beyond, an even sample of the weight stands for all
+    )
     strength: float = 0.01  # of the ridge penalty
     alpha: float = 3.0  # of `dpp`: what a unit of expected utility counts against unlikeness, in nats
     sampled: bool = False  # `dpp` draws its slate instead of choosing the likeliest: another one each time

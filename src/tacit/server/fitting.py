@@ -12,7 +12,7 @@ from tacit.models.local_models import (
     temperature,
 )
 from tacit.models.scorer import checked_scores
-from tacit.server.algorithms import Algorithm, LocalModel, Posterior
+from tacit.server.algorithms import BY_WEIGHTS, LocalModel, Posterior
 from tacit.server.guessing import Guess
 
 
@@ -30,13 +30,13 @@ def fitted(guess: Guess, items: NDArray[np.int64]) -> LinearMap | PrincipalCompo
 
 
 def _gram(guess: Guess, classes: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Of rows [1, features, utilities] over the posterior: by draws, or by its weights where the algorithm is `exact`."""
+    """Of rows [1, features, utilities] over the posterior: by draws, or by its weights where the algorithm weighs all of it."""
     settings = guess.settings
     if settings.posterior is Posterior.CAP:
         features = guess.capped(settings.model_draws)
         scores = guess.scorer.score(features, guess.scorer.classes.first[classes])
         return gram_of(features, checked_scores(scores, (len(features), len(classes))), np.ones(len(features)))
-    if settings.algorithm is Algorithm.EXACT:
+    if settings.algorithm in BY_WEIGHTS:
         rows, weights = guess.weighted(guess.eta)
     else:
         counts = np.bincount(guess.draws(settings.model_draws), minlength=len(guess.known))

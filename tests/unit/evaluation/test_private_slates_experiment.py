@@ -163,24 +163,25 @@ def test_agreement_is_decided_by_figures_and_tolerances() -> None:
     key = (names.NATURAL, 1.0)
     given = TABLE[key]
 
-    def claim(off: float, **changes: object) -> bool:
+    def claim(off: float, releases: int | None = None, **changes: object) -> bool:
         ours = {
             metric: Estimate(value + off, 0.001, 9)
             for metric, value in zip(reference.METRICS, given.figures, strict=True)
         }
-        return agreement(key, given._replace(**changes), ours, 9).holds
+        return agreement(key, given._replace(**changes), ours, releases=releases).holds
 
     assert claim(0.029)
     assert claim(-0.029)
     assert not claim(0.031)
     assert claim(0.035, tolerance=0.05)
-    assert claim(0.035, one_draw=True)  # 2 deviations of one draw are .006
-    assert not claim(0.037, one_draw=True)
+    assert claim(0.035, releases=9)  # 2 deviations of one draw are .006
+    assert not claim(0.037, releases=9)
+    assert not claim(0.035, one_draw=True)  # unless it is asked for, nothing is granted
     one_off = {
         metric: Estimate(value, 0.001, 9) for metric, value in zip(reference.METRICS, given.figures, strict=True)
     }
     one_off[reference.METRICS[2]] = Estimate(given.figures[2] + 0.04, 0.001, 9)
-    assert not agreement(key, given, one_off, 9).holds
+    assert not agreement(key, given, one_off).holds
 
 
 def test_every_row_of_the_reference_is_one_that_is_tried() -> None:
@@ -247,7 +248,13 @@ def test_claims_against_the_reference_are_made_on_its_data_only(world: Films, mo
     named = replace(world, name=reference.DATA)
     part = table.table(named, Effort.QUICK, seed=1, progress=untold).part
     assert {claim.paper for claim in part.claims} == {reference.NAME}
+    granted = [claim.claim for claim in part.claims if "deviations of one noise draw" in claim.claim]
+    assert len(granted) == 3
+    assert len(part.claims) == len(TABLE) + 3  # beside the strict ones, not instead of them
     assert not all(claim.holds for claim in part.claims)  # a made-up world is another one
+    (untried,) = [claim for claim in part.claims if claim.evidence == "not tried"]  # the cap is another one here
+    assert untried.claim == "tempered slate at epsilon 0.145: near the reference"
+    assert not untried.holds
     assert [row for row in part.rows if row.method.startswith(PREFIX)]
 
 

@@ -261,8 +261,8 @@ def test_the_hybrid_sampler_draws_in_floats_only_where_exact_proposals_fail(monk
     slates = contrived.release_many(4, ReplayedNoise(4)).value
     assert asked
     assert (np.diff(slates, axis=1) > 0).all()
-    with pytest.raises(InvalidParameter, match="at most 8192 items"):
-        NaturalSlate(8_193, 3, 2.0, sampler="hybrid")
+    with pytest.raises(InvalidParameter, match="at most 10000 items"):
+        NaturalSlate(10_001, 3, 2.0, sampler="hybrid")
 
 
 def test_many_slates_are_composed() -> None:

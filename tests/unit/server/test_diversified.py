@@ -60,7 +60,9 @@ def slow(store: Store, signal: Signal, k: int, alpha: float, among: set[int] | N
     chosen: list[int] = []
     for _ in range(k):
         gains = [
-            -np.inf if one in chosen or (among and one not in among) else np.linalg.slogdet(kernel[np.ix_([*chosen, one], [*chosen, one])])[1]
+            -np.inf
+            if one in chosen or (among and one not in among)
+            else np.linalg.slogdet(kernel[np.ix_([*chosen, one], [*chosen, one])])[1]
             for one in range(len(kernel))
         ]
         chosen.append(int(np.argmax(gains)))
@@ -78,9 +80,9 @@ def test_candidates_are_what_somebody_has_among_her_r_best(store: Store, signal:
     scores = class_scores(store.scorer, store.look_alikes)[:, store.scorer.classes.of]
     items = {int(np.lexsort((np.arange(scores.shape[1]), -row))[0]) for row in scores}
     among = set(store.scorer.classes.of[sorted(items)].tolist())
-    assert 5 < len(among) < len(store.scorer.classes)
-    found = codes(store, server(store, alpha=0.5, r=1).answer(signal, 5))
-    assert found == slow(store, signal, 5, 0.5, among) != slow(store, signal, 5, 0.5)
+    assert 8 < len(among) < len(store.scorer.classes)
+    found = codes(store, server(store, alpha=0.1, r=1).answer(signal, 8))
+    assert found == slow(store, signal, 8, 0.1, among) != slow(store, signal, 8, 0.1)
 
 
 def test_slates_are_nested_and_t_does_not_matter(store: Store, signal: Signal) -> None:

@@ -105,3 +105,5 @@ def test_counts_that_are_all_noise_make_a_slate_too() -> None:
     nobody = Popularity((1, 2, 3), np.array([-4, -9, -1]), Fraction(1), pure(1.0, ONE_USER))
     assert len(PrivateSlates(nobody, np.eye(3)).slate(3)) == 3
     assert len(PrivateSlates(nobody).slate(3)) == 3
+    far_below = Popularity((1, 2, 3), np.array([-90, 9, 8]), Fraction(1), pure(1.0, ONE_USER))
+    assert PrivateSlates(far_below).slate(2).items == (2, 3)

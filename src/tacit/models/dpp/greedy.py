@@ -83,7 +83,9 @@ class _Rows:
         self.diagonal = np.einsum("ij,ij->i", self._rows, self._rows) + self.least
 
     def column(self, item: int) -> Floats:
-        column: Floats = self._rows @ self._rows[item]  # but for sigma at the item itself, which is chosen and not looked at again
+        column: Floats = (
+            self._rows @ self._rows[item]
+        )  # but for sigma at the item itself, which is chosen and not looked at again
         return column
 
 

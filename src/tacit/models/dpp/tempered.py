@@ -120,7 +120,9 @@ class TemperedSampler:
         found = np.zeros(len(self._log_values))
         for i in range(len(found), 0, -1):
             whole_sum = self._table[1:, i]
-            above = np.where(whole_sum > -np.inf, whole_sum, np.inf)  # e_r of fewer than r values is 0, and never wanted
+            above = np.where(
+                whole_sum > -np.inf, whole_sum, np.inf
+            )  # e_r of fewer than r values is 0, and never wanted
             taken = wanted[1:] * np.minimum(np.exp(self._log_values[i - 1] + self._table[:-1, i - 1] - above), 1.0)
             found[i - 1] = taken.sum()
             wanted[1:] -= taken
