@@ -87,6 +87,8 @@ class Projections:
     """The projection processes of some of r orthonormal vectors, each of n entries."""
 
     def __init__(self, vectors: Floats, scan: bool | None) -> None:
+        if vectors.shape[0] > vectors.shape[1]:
+            raise InvalidParameter("orthonormal vectors are the rows, so there are at most as many as entries.")
         self._vectors = vectors
         self._scan = vectors.shape[1] < SCAN_BELOW if scan is None else scan
         self._running = None if self._scan else catalogue_free.running_squares(vectors)
