@@ -51,7 +51,9 @@ def test_one_natural_slate_costs_what_the_theorem_says() -> None:
     found = planned(similarity="private")
     mechanism = NaturalSlate(MOVIELENS, 10, found.epsilon, sampler="hybrid")
     assert planned(similarity="private", sampler="exact").each == NaturalSlate(MOVIELENS, 10, 1.0).guarantee
-    assert planned(similarity="private", items=10_001).each == NaturalSlate(10_001, 10, 1.0).guarantee  # too many for floats
+    assert (
+        planned(similarity="private", items=10_001).each == NaturalSlate(10_001, 10, 1.0).guarantee
+    )  # too many for floats
     assert found.epsilon == found.each.epsilon == found.total.epsilon == 1.0
     assert natural_epsilon(1.0, mechanism.sigma) == pytest.approx(1.0, abs=1e-9)
     assert found.each == mechanism.guarantee
