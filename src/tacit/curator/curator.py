@@ -158,8 +158,9 @@ class Curator:
             release = self._account.stated(drawer(self._noise), guarantee)
             return self._account.packed(Slate.from_release(release, part.ids, made.route.value).to_json())
 
+        asked = b"" if weights is None else weights.tobytes()
         release_id = f"slate {os.urandom(16).hex() if request_id is None else request_id}"
-        return Slate.from_json(self._account.release(release_id, what, guarantee, draw))
+        return Slate.from_json(self._account.release(release_id, what, guarantee, draw, asked=asked))
 
     def popularity(
         self,

@@ -32,13 +32,11 @@ class Likes:
     @classmethod
     def of(cls, ratings: Ratings, like: float, features: ArrayLike | None) -> "Likes":
         """Of the items that a list names: one that is known only because somebody rated it would tell so, and is left out."""
-        listed = ratings.catalogue.listed
-        table = None if features is None else _checked_features(features, listed.size)
         kept, assumed = listed_items(ratings)
         if not kept.n_items:
             raise InvalidParameter(f"{ratings.name!r} has no items to make a slate of.")
-        if table is not None and kept.n_items < listed.size:
-            table = table[listed]
+        # of the items kept: how many more were rated is nobody's business
+        table = None if features is None else _checked_features(features, kept.n_items)
         return cls(
             kept.catalogue, genre_features(kept.catalogue) if table is None else table, rows_of(kept, like), assumed
         )
@@ -116,7 +114,7 @@ def _checked_features(features: ArrayLike, items: int) -> Floats:
     table = _numbers(features)
     if table.ndim != 2 or len(table) != items or not table.shape[1] or not np.isfinite(table).all():
         raise InvalidParameter(
-            f"features must be {items:,} rows of finite numbers, one for each item of the catalogue, in its order."
+            f"features must be {items:,} rows of finite numbers, one for each listed item, in their order."
         )
     return table
 

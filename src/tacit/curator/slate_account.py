@@ -1,6 +1,7 @@
 """The curator's account in a ledger: one subject for all users of some ratings. Charged, then drawn, kept and re-sent verbatim."""
 
 import json
+import os
 from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -8,6 +9,7 @@ from typing import Any, TypeVar
 from tacit.checks import member
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, UnknownSubject
 from tacit.guarantees import ONE_USER, Guarantee, Release
+from tacit.guarantees.zcdp import rho_exactly
 from tacit.ledger import Accounting, Budget, PrivacyLedger, Statement, Terms
 from tacit.ledger.clock import Clock
 from tacit.ledger.names import name
@@ -17,7 +19,7 @@ from tacit.mechanisms.drawn import released
 
 DEFAULT = Budget(epsilon=1.0)
 PUBLISHED = "published"
-_DIGEST = 64  # characters in front of what is kept
+_SALT = 32  # characters
 
 T = TypeVar("T")
 
@@ -58,21 +60,38 @@ class SlateAccount:
     def stated(self, release: Release[T], promised: Guarantee) -> Release[T]:
         """The release as it was charged. That it promises less than that would be a fault of the program, and nothing leaves."""
         weaker = release.guarantee.epsilon > promised.epsilon or release.guarantee.delta > promised.delta
+        rho, charged = rho_exactly(release.guarantee), rho_exactly(promised)
+        weaker |= charged is not None and (rho is None or rho > charged)
         if weaker or release.guarantee.protects != promised.protects:
             raise InvalidParameter("a release promises less than was charged for it: it is not sent.")
         return released(release.value, promised, self._noise)
 
-    def release(self, release_id: str, what: str, guarantee: Guarantee, draw: Callable[[], bytes]) -> Any:
-        """The JSON of what was drawn for this id, now or before; refused where the id stands for something else."""
-        kept = self.ledger.release(self.subject, release_id, guarantee, lambda: f"{what}\n".encode() + draw())
-        if kept[:_DIGEST] != what.encode():
-            raise Conflict("this request_id was used before, for a slate of another kind. A new slate needs a new id.")
+    def release(
+        self, release_id: str, what: str, guarantee: Guarantee, draw: Callable[[], bytes], *, asked: bytes = b""
+    ) -> Any:
+        """The JSON of what was drawn for this id, now or before; refused where the id stands for something else.
+
+        ``asked`` is a requester's own weights. They are kept as a salted digest, so that an id used again by another person does
+        not give away what was drawn for the first one; who reads the ledger can at most try out what may have been asked.
+        """
+
+        def content() -> bytes:
+            salt = os.urandom(16).hex()
+            return f"{what}\n{salt}{_seal(salt, asked)}\n".encode() + draw()
+
+        kept = self.ledger.release(self.subject, release_id, guarantee, content)
         try:
-            return json.loads(kept[_DIGEST + 1 :])
+            head, seal, message = kept.decode().split("\n", 2)
+            found = json.loads(message)
         except ValueError as problem:
             raise LedgerDamaged(
                 "a stored slate cannot be read. Run `tacit ledger check`, restore a backup."
             ) from problem
+        if head != what or seal[_SALT:] != _seal(seal[:_SALT], asked):
+            raise Conflict(
+                "this request_id was used before, for a slate of another kind or for another request. A new slate needs a new id."
+            )
+        return found
 
     def digest(self, *parts: object) -> str:
         """Of public parameters only: what the ledger keeps is not to tell what a person asked for."""
@@ -106,6 +125,10 @@ class SlateAccount:
                 "promised stays promised: open it as it was made."
             ) from None
         return wished
+
+
+def _seal(salt: str, asked: bytes) -> str:
+    return sha256(salt.encode() + asked).hexdigest()
 
 
 def _terms(

@@ -25,6 +25,7 @@ class GridVector:
         return np.asarray(self.steps * float(self.step), dtype=np.float64)
 
 
+@np.errstate(all="ignore")  # a caller who has numpy raise must not be told of a tiny cell
 def bounded_rows(
     rows: ArrayLike | sparse.csr_array, dimension: int, bound: float, norm: int, steps: int = STEPS
 ) -> sparse.csr_array:

@@ -19,20 +19,21 @@ Sampler = Literal["exact", "hybrid", "split", "dense"]
 MOST_PROPOSALS = 1 << 14  # that `hybrid` sees rejected in a row before it draws in floats
 HYBRID_ITEMS = 10_000  # beyond, eigenvectors would take many minutes and gigabytes
 _DENSE_ITEMS = 1 << 12
-_DENSE_SIGMA = SQUARE >> 7
+_DENSE_SIGMA = SQUARE >> 6
 
 
 def require_sampler(sampler: str, items: int, sigma: int) -> None:
     """Refuses an unknown sampler, and the dense one where floats could lose the jitter beside the largest possible signal.
 
     That happens below 8 items 2^-52 of the largest eigenvalue, which is at most 2^30 bound: with up to 2^12 items a sigma of
-    bound / 2^7 is safe for every table. What can be tested on the records themselves would be an answer about them.
+    bound / 2^6 is safe for every table, with room for the roundings of the eigenvalues. What can be tested on the records
+    themselves would be an answer about them.
     """
     if sampler not in get_args(Sampler):
         raise InvalidParameter(f"the sampler must be one of {', '.join(get_args(Sampler))}, not {sampler!r}.")
     if sampler == "dense" and (items > _DENSE_ITEMS or sigma < _DENSE_SIGMA):
         raise InvalidParameter(
-            f"the dense sampler takes at most {_DENSE_ITEMS} items and an epsilon of at most 4.8: use 'exact' or 'split'."
+            f"the dense sampler takes at most {_DENSE_ITEMS} items and an epsilon of at most 4.17: use 'exact' or 'split'."
         )
     if sampler == "hybrid" and items > HYBRID_ITEMS:
         raise InvalidParameter(f"the hybrid sampler takes at most {HYBRID_ITEMS} items, not {items}: use 'exact'.")

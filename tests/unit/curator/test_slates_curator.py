@@ -14,7 +14,7 @@ from tacit.curator import Curator, Route
 from tacit.curator.curator import REQUESTED
 from tacit.curator.fit import RATED_AT_ALL
 from tacit.errors import BudgetExhausted, Conflict, GuaranteeRefused, InvalidParameter, UnknownName
-from tacit.guarantees import ONE_PROFILE, ONE_USER, Relation
+from tacit.guarantees import ONE_PROFILE, ONE_USER, Guarantee, Loss, LossKind, Relation, Release
 from tacit.ledger import Budget, PrivacyLedger, price
 from tacit.mechanisms import NaturalSlate, ReplayedNoise, TemperedSlate
 from tacit.messages.private_slates import Slate
@@ -354,6 +354,9 @@ def test_a_release_that_promises_less_than_was_charged_does_not_leave(tmp_path: 
         other = NaturalSlate(FILMS, 3, 0.5, relation=Relation.REPLACE).release(rows)
         with pytest.raises(InvalidParameter, match="promises less"):
             holder._account.stated(other, charged)
+        loose = Guarantee(0.5, charged.protects, loss=Loss(LossKind.BOUNDED_RANGE, 1.0))  # costs twice by its range
+        with pytest.raises(InvalidParameter, match="promises less"):
+            holder._account.stated(Release(None, loose), charged)
         assert holder._account.stated(NaturalSlate(FILMS, 3, 0.25).release(rows), charged).guarantee == charged
 
 
@@ -372,8 +375,9 @@ def test_what_is_kept_and_sent_holds_the_items_and_the_promise_alone(tmp_path: P
     with curator(tmp_path) as holder:
         slate = holder.slate(3, 0.5, request_id="monday", route="natural")
         (stored,) = holder.ledger.stored("users of films")
-        digest, _, message = stored.content.partition(b"\n")
+        digest, seal, message = stored.content.split(b"\n", 2)
         assert len(digest) == 64
+        assert len(seal) == 32 + 64
         assert json.loads(message) == slate.to_json()
         assert set(slate.to_json()) == {"version", "items", "route", "guarantee"}
         assert Slate.from_json(json.loads(message)) == slate
@@ -440,9 +444,37 @@ def test_ratings_are_wanted(tmp_path: Path) -> None:
         curator(tmp_path, ratings(np.zeros((2, 0))))
 
 
-def test_features_may_be_given_for_the_whole_catalogue(tmp_path: Path) -> None:
-    features = np.eye(FILMS)
+def test_features_are_given_for_the_listed_items(tmp_path: Path) -> None:
+    features = np.eye(FILMS - 1)
     with curator(tmp_path, some_ratings(unlisted=(1,)), features=features) as holder:
         assert holder.features is not None
-        assert np.array_equal(holder.features, np.delete(features, 1, axis=0))
-        assert holder.plan(11).route is Route.TEMPERED
+        assert np.array_equal(holder.features, features)
+        assert holder.plan(10).route is Route.TEMPERED
+
+
+def test_a_refusal_of_features_does_not_tell_how_many_unlisted_items_were_rated(tmp_path: Path) -> None:
+    told = set()
+    for unlisted in ((1,), (1, 2)):  # the list has ten films, and one or two more are there because somebody rated them
+        films = FILMS - (unlisted == (1,))
+        table = np.full((2, FILMS), 5)
+        table[:, films:] = 0
+        with pytest.raises(InvalidParameter) as refused:
+            curator(tmp_path, ratings(table[:, :films], unlisted=unlisted), features=np.eye(3))
+        told.add(str(refused.value))
+    assert len(told) == 1
+
+
+def test_an_id_used_again_by_another_requester_does_not_give_away_the_first_ones_slate(tmp_path: Path) -> None:
+    with curator(tmp_path) as holder:
+        first = holder.slate(3, 0.5, route="natural", request={1: 1.0, 2: 1.0}, request_id="x")
+        assert holder.slate(3, 0.5, route="natural", request={2: 1, 1: 1}, request_id="x") == first
+        for other in ({9: 1.0}, None):
+            with pytest.raises(Conflict):
+                holder.slate(3, 0.5, route="natural", request=other, request_id="x")
+        assert charges(holder) == 1
+        (one,) = holder.ledger.stored("users of films")
+    (tmp_path / "b").mkdir()
+    with curator(tmp_path / "b") as holder:
+        holder.slate(3, 0.5, route="natural", request={1: 1.0, 2: 1.0}, request_id="x")
+        (two,) = holder.ledger.stored("users of films")
+    assert one.content.split(b"\n")[1] != two.content.split(b"\n")[1]  # salted: equal requests do not look alike
