@@ -25,7 +25,9 @@ guarantees = st.one_of(
     st.just(nothing(ONE_USER, "no reason")),
 )
 steps = st.integers(-(2**53), 2**53)
-worth = st.fractions(Fraction(1, 2**40), 2**40, max_denominator=2**40)
+sizes = st.one_of(st.integers(1, 2**20), st.floats(2.0**-800, 2.0**800).map(Fraction))
+# a bound over a number of steps, as mechanisms make them
+worth = st.builds(lambda bound, steps: Fraction(bound) / steps, sizes, st.integers(1, 2**30))
 
 
 @st.composite

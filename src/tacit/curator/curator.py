@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.checks import finite
 from tacit.curator.likes import Likes
 from tacit.curator.slate_account import SlateAccount
-from tacit.curator.slate_drawing import Draw, SetUp, counting, drawing
+from tacit.curator.slate_drawing import Draw, SetUp
+from tacit.curator.slate_once import release_once, seed_of, slate_of
 from tacit.curator.slate_plan import Plan, Which, plan
+from tacit.curator.slate_request import checked_id, require_options, set_up_of
 from tacit.curator.slate_routes import WEIGHED, Route
 from tacit.data.ids import ItemId
 from tacit.data.ratings import Ratings
@@ -26,7 +28,6 @@ from tacit.ledger.clock import Clock, now
 from tacit.ledger.stores import Target
 from tacit.mechanisms import SYSTEM_NOISE, Noise
 from tacit.messages.private_slates import Popularity, Similarity, Slate
-from tacit.models.released_slates import from_counts, from_kernel
 
 REQUESTED = "the request's weights are public or the requester's own: others are protected, the requester is not"
 _MOST_READY = 16  # set-ups that are kept in memory
@@ -66,8 +67,8 @@ class Curator:
         self._name, self.most_likes, self._noise = ratings.name, most_likes, noise
         self._ready: dict[str, Draw] = {}
         self._parts: dict[bytes, Likes] = {}
-        name = f"users of {ratings.name}" if subject is None else subject
-        self._account = SlateAccount(ledger, name, budget, accounting, unprotected, noise, clock)
+        users = f"users of {ratings.name}" if subject is None else subject
+        self._account = SlateAccount(ledger, users, budget, accounting, unprotected, noise, clock)
 
     def __repr__(self) -> str:
         return (
@@ -106,6 +107,7 @@ class Curator:
     ) -> Plan:
         """How ``slate`` would go about it, why, and what it would cost (tacit.curator.plan). Reads no rating, charges nothing."""
         part = self._part(among)
+        require_options(options)
         return plan(
             k,
             epsilon,
@@ -115,8 +117,7 @@ class Curator:
             delta=self._account.delta if delta is None else delta,
             rank=part.rank,
             accounting=self._account.terms.accounting,
-            most_likes=self.most_likes,
-            **options,
+            **{"most_likes": self.most_likes, **options},
         )
 
     def slate(
@@ -133,23 +134,32 @@ class Curator:
         """One of ``slates`` slates that together cost ``epsilon`` (at the budget's delta): charged, then drawn, then kept.
 
         The same ``request_id`` again, also after a crash or from another process, gives the same slate for the same charge; without
-        one every call is a new slate and a new charge. Slates from counts or a kernel are charged once, together. ``request``
-        weighs items by numbers from 0 to 1, ``among`` names a public part of them; further ``options`` are those of ``plan``.
+        one every call is a new slate and a new charge. ``request`` weighs items by numbers from 0 to 1, ``among`` names a public
+        part of them; further ``options`` are those of ``plan``. Where drawing fails, that alone is told (Conflict): the charge
+        stands, and the id is used up.
+
+        Slates from counts or a kernel are charged once, together. Without a ``request_id`` it is the greedy one, always the same;
+        each id has a slate of its own, drawn from what is released already, with the id as seed. It costs nothing.
         """
         made, part = self.plan(k, epsilon, slates, among=among, **options), self._part(among)
         if request is not None and made.route not in WEIGHED:
             allowed = ", ".join(sorted(WEIGHED))
             raise InvalidParameter(f"the route {made.route.value!r} takes no request; these do: {allowed}.")
         if made.once:
-            return self._from_release(made, part)
+            seed = seed_of(self._account, made, part, request_id)
+            return slate_of(release_once(self._account, made, part, self._noise, None), made, part, seed)
+        release_id = f"slate {os.urandom(16).hex() if request_id is None else checked_id(request_id)}"
         weights = self._likes.weights(request)
         if weights is not None and part is not self._likes:
             weights = weights[self._likes.places(among)]
         guarantee = self._account.promised(made.each, part.assumed if request is None else (*part.assumed, REQUESTED))
-        what = self._account.digest("slate", made.route, made.options, made.epsilon, part.digest, request is not None)
+        what = self._account.digest(
+            "slate", made.route, made.options, made.epsilon, part.digest, part.features_digest, request is not None
+        )
         ready = self._ready.get(what) if request is None else None
         # What is wrong is refused before anything is charged, and ratings are read only after that.
-        set_up = drawing(made, part.features, weights) if ready is None else None
+        self._account.require_room(part.id_bytes, len(part.ids) if made.route is Route.SUBSET else made.k, 0, guarantee)
+        set_up = set_up_of(made, part.features, weights) if ready is None else None
 
         def draw() -> bytes:
             drawer = ready or cast(SetUp, set_up)(part.rows)  # one of the two is there
@@ -159,7 +169,6 @@ class Curator:
             return self._account.packed(Slate.from_release(release, part.ids, made.route.value).to_json())
 
         asked = b"" if weights is None else weights.tobytes()
-        release_id = f"slate {os.urandom(16).hex() if request_id is None else request_id}"
         return Slate.from_json(self._account.release(release_id, what, guarantee, draw, asked=asked))
 
     def popularity(
@@ -167,17 +176,20 @@ class Curator:
         epsilon: float = 1.0,
         *,
         likes_each: float = 20.0,
+        delta: float | None = None,
         among: Sequence[ItemId] | None = None,
         request_id: str | None = None,
     ) -> Popularity:
         """Noisy counts of likes, for any number of slates. Drawn and charged once; asked for again they are what they were.
 
+        ``epsilon`` is what they cost, as for ``slate``: where charges add up by zCDP, that is (``epsilon``, the budget's delta) in
+        all, and the counts themselves are drawn, and promise, a smaller epsilon without a delta. ``plan`` shows it beforehand.
         Of each person ``likes_each`` likes count, in equal shares if she has more. A new ``request_id`` is a new release, of what
         the ratings are by then.
         """
-        part, basic = self._part(among), Accounting.BASIC
-        made = plan(1, epsilon, None, items=len(part.ids), route=Route.COUNTS, accounting=basic, likes_each=likes_each)
-        return Popularity.from_json(self._once(made, part, request_id))
+        part = self._part(among)
+        made = self.plan(1, epsilon, None, delta=delta, among=among, route=Route.COUNTS, likes_each=likes_each)
+        return cast(Popularity, release_once(self._account, made, part, self._noise, request_id))
 
     def similarity(
         self,
@@ -188,9 +200,14 @@ class Curator:
         request_id: str | None = None,
     ) -> Similarity:
         """A noisy kernel of who likes what together, for any number of slates; of at most 1,000 items. As ``popularity``, once."""
+        if not self._account.delta:
+            raise InvalidParameter(
+                f"a kernel with Gaussian noise needs a budget with a delta, and this one is {self.statement().terms.budgets[0]}: "
+                "agree another one, Budget(epsilon=1, delta=1e-6), or use popularity()."
+            )
         part, basic = self._part(among), Accounting.BASIC
         made = plan(1, epsilon, None, items=len(part.ids), delta=delta, route=Route.KERNEL, accounting=basic)
-        return Similarity.from_json(self._once(made, part, request_id))
+        return cast(Similarity, release_once(self._account, made, part, self._noise, request_id))
 
     def titles(self, slate: Slate) -> tuple[str, ...]:
         catalogue = self._likes.catalogue
@@ -209,30 +226,6 @@ class Curator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _from_release(self, made: Plan, part: Likes) -> Slate:
-        """The greedy slate of what is released once: now, or before."""
-        released: Popularity | Similarity
-        if made.route is Route.COUNTS:
-            released = Popularity.from_json(self._once(made, part, None))
-            chosen = from_counts(released.counts(), part.features, made.k)
-        else:
-            released = Similarity.from_json(self._once(made, part, None))
-            chosen = from_kernel(released.kernel(), made.k)
-        items = tuple(released.items[place] for place in chosen.tolist())
-        return Slate(items, made.route.value, released.guarantee)
-
-    def _once(self, made: Plan, part: Likes, request_id: str | None) -> Any:
-        what, message = ("popularity", Popularity) if made.route is Route.COUNTS else ("similarity", Similarity)
-        guarantee, release_of = self._account.promised(made.each, part.assumed), counting(made)
-
-        def draw() -> bytes:
-            release = self._account.stated(release_of(part.rows, self._noise), guarantee)
-            return self._account.packed(message.from_release(release, part.ids).to_json())
-
-        digest = self._account.digest(what, made.epsilon, made.delta, made.options.likes_each, part.digest)
-        # Another epsilon or other items are another release: without an id it is known by its digest.
-        return self._account.release(f"{what} {request_id or digest[:32]}", digest, guarantee, draw)
 
     def _part(self, among: Sequence[ItemId] | None) -> Likes:
         places = self._likes.places(among)

@@ -2,9 +2,12 @@
 
 import json
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from hashlib import sha256
 from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tacit.checks import member
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, UnknownSubject
@@ -13,13 +16,18 @@ from tacit.guarantees.zcdp import rho_exactly
 from tacit.ledger import Accounting, Budget, PrivacyLedger, Statement, Terms
 from tacit.ledger.clock import Clock
 from tacit.ledger.names import name
+from tacit.ledger.privacy import MOST_BYTES
 from tacit.ledger.stores import Target
 from tacit.mechanisms import NaturalSlate, Noise
 from tacit.mechanisms.drawn import released
+from tacit.messages.private_slates_parts import MOST_ITEMS
 
 DEFAULT = Budget(epsilon=1.0)
 PUBLISHED = "published"
 _SALT = 32  # characters
+_NUMBER = 18  # bytes of a released number at most: 2^53 has 16 digits; a sign, a comma
+_FRAME = 2_000  # bytes of all that is neither an id nor a number nor the guarantee: digests, names of members, a step
+_NOTHING = b"null"  # kept where nothing could be drawn
 
 T = TypeVar("T")
 
@@ -73,11 +81,21 @@ class SlateAccount:
 
         ``asked`` is a requester's own weights. They are kept as a salted digest, so that an id used again by another person does
         not give away what was drawn for the first one; who reads the ledger can at most try out what may have been asked.
+
+        An error while drawing may tell of what was drawn. It is seen by nobody, and the id is used up: if it drew again, one charge
+        would pay for as many answers as there are errors. A process that dies here shows nothing: then the id draws when it is
+        used again.
         """
 
         def content() -> bytes:
             salt = os.urandom(16).hex()
-            return f"{what}\n{salt}{_seal(salt, asked)}\n".encode() + draw()
+            head = f"{what}\n{salt}{_seal(salt, asked)}\n".encode()
+            try:
+                with np.errstate(all="ignore"):  # or what a caller has set would make errors of what is drawn
+                    drawn = head + draw()
+            except Exception:
+                return head + _NOTHING
+            return drawn if len(drawn) <= MOST_BYTES else head + _NOTHING
 
         kept = self.ledger.release(self.subject, release_id, guarantee, content)
         try:
@@ -91,7 +109,21 @@ class SlateAccount:
             raise Conflict(
                 "this request_id was used before, for a slate of another kind or for another request. A new slate needs a new id."
             )
+        if found is None:
+            raise Conflict(
+                "nothing could be drawn for this request_id, for a reason that is not told, as it may depend on the ratings. The "
+                "charge stands and the id is used up: ask with a new one."
+            ) from None
         return found
+
+    def require_room(self, id_bytes: NDArray[np.int64], named: int, numbers: int, guarantee: Guarantee) -> None:
+        """Refuses, before it is charged, what may turn out too long to be kept: ``named`` of the ids, and so many numbers."""
+        most = int(id_bytes[-named:].sum()) + _NUMBER * numbers + len(self.packed(guarantee.to_json())) + _FRAME
+        if named > MOST_ITEMS or most > MOST_BYTES:
+            raise InvalidParameter(
+                f"a message of {named:,} of these items may be longer than what is sent and kept ({MOST_ITEMS:,} items, "
+                f"{MOST_BYTES:,} bytes): name a public part of them in `among`, or give them shorter ids."
+            )
 
     def digest(self, *parts: object) -> str:
         """Of public parameters only: what the ledger keeps is not to tell what a person asked for."""
@@ -115,6 +147,7 @@ class SlateAccount:
             except UnknownSubject:
                 known = _terms(DEFAULT, accounting, unprotected)
             wished = known if accounting is None and not unprotected else _terms(known.budgets, accounting, unprotected)
+        _require_sums(wished.accounting)
         if wished.protects != ONE_USER:
             raise Conflict("this subject of the ledger is protected in another unit: name another subject.")
         try:
@@ -134,16 +167,20 @@ def _seal(salt: str, asked: bytes) -> str:
 def _terms(
     budget: Budget | Sequence[Budget], accounting: Accounting | str | None, unprotected: Collection[str]
 ) -> Terms:
-    listed = (budget,) if isinstance(budget, Budget) else tuple(budget)
+    listed = tuple(budget) if isinstance(budget, Iterable) else (budget,)  # what is no Budget is refused by the terms
     if accounting is None:
         spent = all(isinstance(one, Budget) and one.delta for one in listed)
         accounting = Accounting.ZCDP if spent and listed else Accounting.BASIC
-    if member("accounting", Accounting, accounting) is Accounting.PLD:
-        raise InvalidParameter("slates of several kinds add up by 'basic' or 'zcdp', not by 'pld'.")
+    _require_sums(member("accounting", Accounting, accounting))
     if isinstance(unprotected, str):
         raise InvalidParameter("`unprotected` must be a collection of names, such as ['published'].")
     named = [reason for one in unprotected for reason in (_PUBLISHED_REASONS if one == PUBLISHED else (one,))]
     return Terms.of(listed, ONE_USER, accounting, unprotected=named)
+
+
+def _require_sums(accounting: Accounting) -> None:
+    if accounting is Accounting.PLD:
+        raise InvalidParameter("slates of several kinds add up by 'basic' or 'zcdp', not by 'pld'.")
 
 
 _PUBLISHED_REASONS = tuple(NaturalSlate.published(2, 1, 1.0).guarantee.assumes)

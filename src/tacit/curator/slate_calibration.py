@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_USER, Guarantee, rho_of
@@ -11,31 +12,37 @@ from tacit.ledger.accounting import MEASURES, allowance, price
 from tacit.ledger.amounts import DELTA_DIGITS, shown
 
 _STEPS = 8  # towards the epsilon of a given rho: nearly always the square root is right at once
+_LEAST = 2.0**-20  # of the share: where not even that fits it is not a matter of rounding
 
 
 def each_of(promise: Callable[[float], Guarantee], times: int, budget: Budget, accounting: Accounting) -> float:
     """The epsilon at which ``times`` charges under ``promise(epsilon)`` have room in ``budget``, none of them above its epsilon.
 
-    Every charge is rounded up to the ledger's units: a plain epsilon / times could leave the last one without room.
+    Every charge is rounded up to the ledger's units: a plain epsilon / times could leave the last one without room. And ten times
+    the float 0.1 is more than 1: what adds up by epsilons adds up to no more than the budget's, in whole numbers and in floats.
     """
     terms = Terms.of(budget, ONE_USER, accounting)
     allowed = allowance(budget, terms)
     share = float(shown(allowed.amount // times, MEASURES[accounting][1]))
     if share == 0.0:
-        raise InvalidParameter(f"{times:,} slates have no share in {budget}: ask for fewer, or for a larger epsilon.")
+        raise _no_room(times, budget)
 
     def fits(epsilon: float) -> bool:
-        cost = price(promise(epsilon), terms)
+        one = promise(epsilon)
+        if accounting is Accounting.BASIC and Fraction(one.epsilon) * times > Fraction(budget.epsilon):
+            return False
+        cost = price(one, terms)
         return cost.amount * times <= allowed.amount and cost.delta * times <= allowed.delta
 
     nominal = promise(budget.epsilon)
     if nominal.promises_nothing or nominal.epsilon == 0.0:  # nothing to add up: the figure is a nominal one
         return budget.epsilon / times
-    epsilon, less = share, 2.0**-44
-    if accounting is Accounting.ZCDP:
-        epsilon = _of_rho(promise, share, budget.epsilon)
+    start = share if accounting is Accounting.BASIC else _of_rho(promise, share, budget.epsilon)
+    epsilon, less = start, 2.0**-53
     while not fits(epsilon):
         epsilon, less = epsilon * (1.0 - less), min(0.5, 2.0 * less)
+        if epsilon < _LEAST * start:
+            raise _no_room(times, budget)
     return epsilon
 
 
@@ -44,6 +51,10 @@ def counted(delta: float) -> float:
     digits = Context(prec=12, rounding=ROUND_FLOOR).create_decimal(repr(delta))
     kept = digits.quantize(Decimal((0, (1,), -DELTA_DIGITS)), rounding=ROUND_FLOOR)
     return float(kept) if kept > 0 else delta
+
+
+def _no_room(times: int, budget: Budget) -> InvalidParameter:
+    return InvalidParameter(f"{times:,} slates have no share in {budget}: ask for fewer, or give a larger one.")
 
 
 def _of_rho(promise: Callable[[float], Guarantee], rho: float, most: float) -> float:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.curator.preselection import above_then_public, top_then_natural
+from tacit.curator.slate_ceiling import search_then_draw
 from tacit.curator.slate_plan import Plan
 from tacit.curator.slate_routes import Route
 from tacit.errors import InvalidParameter
@@ -40,7 +41,9 @@ def drawing(plan: Plan, features: Floats | None, request: Floats | None) -> SetU
     weighed = features if features is None or request is None else features * request[:, None]
     match route:
         case Route.TEMPERED:
-            tempered = TemperedSlate(_needed(weighed, route), k, epsilon, high=options.high(epsilon))
+            if options.most_likes is None:
+                return search_then_draw(_needed(weighed, route), k, epsilon)
+            tempered = TemperedSlate(_needed(weighed, route), k, epsilon, high=options.most_likes)
             return lambda likes: tempered.prepare(likes).release
         case Route.NATURAL | Route.PUBLISHED:
             natural = (NaturalSlate if route is Route.NATURAL else NaturalSlate.published)(

@@ -17,14 +17,16 @@ from tacit.mechanisms.slate_draws import Sampler
 
 Which = Literal["public", "private"]
 WORTH = 10.0  # counts need about ten times the epsilon of one tempered slate for slates as popular (MovieLens 1M)
+_LESS = 1.0 - 1e-9  # two epsilons that differ by rounding are the same
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How slates come about, and what they promise: ``each`` release by itself, and all that are planned in ``total``.
 
-    ``slates`` is None for any number of them. ``epsilon`` is the mechanism's own, which the cap at 40 nats may have lowered: what
-    is not spent stays in the budget. For a route that releases once ``each`` and ``total`` are that one release.
+    ``slates`` is None for any number of them. ``epsilon`` is that of each, which the cap at 40 nats may have lowered where
+    ``most_likes`` is given: what is not spent stays in the budget. For a route that releases once ``each`` and ``total`` are
+    that one release.
     """
 
     route: Route
@@ -103,11 +105,10 @@ class _Wanted:
             return Route.KERNEL if self.slates is None else Route.NATURAL
         if self.slates is None:
             return Route.COUNTS
-        if self.rank is not None and self.options.k > self.rank:
-            return Route.TOP_K
+        by_likes = Route.TOP_K if self.rank is not None and self.options.k > self.rank else Route.TEMPERED
         # A score of e nats per k likes against counts of one epsilon for all slates: the noise that counts is about the same
         # where the first is a tenth of the second.
-        return Route.TEMPERED if WORTH * self.each(Route.TEMPERED) >= self.each(Route.COUNTS) else Route.COUNTS
+        return by_likes if WORTH * self.each(by_likes) >= _LESS * self.each(Route.COUNTS) else Route.COUNTS
 
     def planned(self, route: Route, *, chosen_by_name: bool) -> Plan:
         self._require(route)
@@ -118,17 +119,26 @@ class _Wanted:
         slates = 1 if route in ONCE else self.slates or 1
         total = together(one, slates, self.delta)
         found = Plan(route, "", self.options, self.slates, epsilon, self.delta, one, total)
-        return replace(found, why=reason(found, wished, chosen_by_name))
+        return replace(found, why=reason(found, wished, chosen_by_name, self.epsilon, self._added_up(route, wished)))
 
     def each(self, route: Route) -> float:
         """The largest epsilon of each release that keeps all of them within (epsilon, delta), before the cap."""
-        times = 1 if route in ONCE else self.slates or 1
-        ways = [Accounting.BASIC, Accounting.ZCDP] if self.delta else [Accounting.BASIC]
         if self.accounting is not None:
-            ways = [self.accounting]
-        budget = Budget(self.epsilon, self.delta)
-        at = promise(route, self.options if route is not Route.TEMPERED else _uncapped(self.options), self.delta)
-        return max(each_of(at, times, budget, way) for way in ways)
+            return self._each(route, self.accounting)
+        ways = [Accounting.BASIC, Accounting.ZCDP] if self.delta else [Accounting.BASIC]
+        return max(self._each(route, way) for way in ways)
+
+    def _each(self, route: Route, accounting: Accounting) -> float:
+        times = 1 if route in ONCE else self.slates or 1
+        options = _uncapped(self.options) if route is Route.TEMPERED else self.options
+        return each_of(promise(route, options, self.delta), times, Budget(self.epsilon, self.delta), accounting)
+
+    def _added_up(self, route: Route, wished: float) -> float | None:
+        """The epsilon of each if charges were simply added up, where that is more and a ledger's accounting forbids it."""
+        if self.accounting is not Accounting.ZCDP:
+            return None
+        basic = self._each(route, Accounting.BASIC)
+        return basic if wished < _LESS * basic else None
 
     def _require(self, route: Route) -> None:
         k, rank = self.options.k, self.rank
@@ -153,5 +163,5 @@ def together(one: Guarantee, slates: int, delta: float) -> Guarantee:
 
 
 def _uncapped(options: Options) -> Options:
-    """Without a public range of their own scores are as wide as 40 nats allow, so that no cap applies."""
-    return replace(options, most_likes=None)
+    """A range so narrow that 40 nats are never reached. Where none is given no cap applies, and there are other stages."""
+    return options if options.most_likes is None else replace(options, most_likes=1e-300)

@@ -2,11 +2,17 @@
 
 from typing import Protocol
 
-from tacit.curator.slate_routes import Options, Route
+from tacit.curator.slate_ceiling import room, stages
+from tacit.curator.slate_routes import ONCE, Options, Route
 from tacit.guarantees import Guarantee
 from tacit.guarantees.rounding import shown_up
+from tacit.guarantees.slate_bounds import natural_epsilon
 from tacit.mechanisms import GaussianKernel, LaplaceSum, NaturalSlate
+from tacit.mechanisms.grid import STEPS
+from tacit.messages.private_slates_grid import MOST_KERNEL_ITEMS
 from tacit.models.dpp.tempered import MOST_NATS
+
+_USERS = 5_000  # for which a figure is given as an example: how many there are is private
 
 
 class Planned(Protocol):
@@ -26,10 +32,20 @@ class Planned(Protocol):
     def total(self) -> Guarantee: ...
 
 
-def reason(plan: Planned, wished: float, by_name: bool) -> str:
-    """``wished`` is the epsilon of each slate before the cap."""
+def reason(plan: Planned, wished: float, by_name: bool, asked: float, added_up: float | None) -> str:
+    """``wished`` is the epsilon of each slate before the cap, of ``asked`` in all; ``added_up`` what it would be without zCDP."""
     first = f"asked for by name. {_asked(plan)}" if by_name else _chosen(plan)
-    return " ".join(part for part in (first, _figures(plan, wished), _together(plan)) if part)
+    account = "" if added_up is None else _accounting(plan, wished, asked, added_up)
+    return " ".join(part for part in (first, account, _figures(plan, wished), _together(plan)) if part)
+
+
+def _accounting(plan: Planned, wished: float, asked: float, added_up: float) -> str:
+    one = "the release" if plan.route in ONCE else "the slate" if plan.slates == 1 else "each slate"
+    other = "" if plan.route is Route.KERNEL else " or a budget without delta"
+    return (
+        f"Charges add up by zCDP, and epsilon {asked:.4g} at delta = {plan.delta:g} has room for {wished:.4g} for {one}; "
+        f"accounting='basic'{other} would give {added_up:.4g}."
+    )
 
 
 def _asked(plan: Planned) -> str:
@@ -44,13 +60,16 @@ def _asked(plan: Planned) -> str:
                 f"Half of epsilon keeps the {kept} most liked items (Gumbel), half draws a natural slate among these."
             )
         case Route.SPARSE:
-            kept, threshold = plan.options.kept(Route.SPARSE), plan.options.threshold
+            kept, threshold = plan.options.kept(Route.SPARSE), _likes(float(plan.options.threshold or 0))
             return (
-                f"Up to {kept} items with about {threshold} likes or more are found, in a random order of items; public features "
+                f"Up to {kept} items with about {threshold} or more are found, in a random order of items; public features "
                 "choose among these at no cost. Where too few are found, others fill the slate uniformly."
             )
         case Route.SUBSET:
-            return "The unconstrained process: of n items it draws more than n sigma / (1 + sigma), so it is for short lists."
+            return (
+                f"The unconstrained process: how many items there are is drawn, too, and k = {plan.options.k} is not used. Of n "
+                "items it draws more than n sigma / (1 + sigma), so it is for short lists."
+            )
         case Route.PUBLISHED:
             return "The paper's bound, for comparison."
     return _kind(plan)
@@ -85,33 +104,17 @@ def _kind(plan: Planned) -> str:
 
 def _figures(plan: Planned, wished: float) -> str:
     options, epsilon = plan.options, plan.epsilon
+    if plan.total.epsilon == 0.0:
+        return "All items are in it, so there is nothing to draw, and it costs nothing."
     match plan.route:
         case Route.TEMPERED:
-            high = options.high(wished)
-            text = (
-                f"A score counts up to {high:g} likes, each worth theta = {epsilon / options.k:.4g} nats (epsilon / k)."
-            )
-            if epsilon < wished:
-                nats = wished / options.k * high
-                text += (
-                    f" Epsilon {wished:.4g} would make {nats:.4g} nats of {high:g} likes, and floats draw every slate rightly up "
-                    f"to {MOST_NATS:g}: epsilon is {shown_up(epsilon, 4)} instead, and the rest is not spent."
-                )
-            return text
+            return _searched(plan) if options.most_likes is None else _tempered(plan, wished, options.most_likes)
         case Route.COUNTS:
-            scale = (
-                float(LaplaceSum(options.items, options.likes_each, epsilon).scale_in_steps)
-                * options.likes_each
-                / 2**20
-            )
-            return f"Of each person up to {options.likes_each:g} likes count; the noise has scale {scale:.4g} likes."
+            steps = LaplaceSum(options.items, options.likes_each, epsilon).scale_in_steps
+            scale = float(steps) * options.likes_each / STEPS
+            return f"Of each person up to {_likes(options.likes_each)} count; the noise has scale {scale:.4g} likes."
         case Route.NATURAL:
-            proved = NaturalSlate(options.items, options.k, epsilon)
-            published = NaturalSlate.published(options.items, options.k, epsilon)
-            return (
-                f"The jitter is sigma = {proved.sigma:.4g}, for which the whole draw costs log(1 + 1/sigma) = {epsilon:.4g}; the "
-                f"paper's bound would ask for {published.sigma:.4g}."
-            )
+            return _natural(plan)
         case Route.KERNEL:
             on, off = GaussianKernel(options.items, epsilon, plan.delta).sds
             return f"The noise has a deviation of {on:.4g} on the diagonal and {off:.4g} off it."
@@ -125,9 +128,50 @@ def _figures(plan: Planned, wished: float) -> str:
     return f"Epsilon is {epsilon:.4g} for each slate."
 
 
+def _tempered(plan: Planned, wished: float, high: float) -> str:
+    k, epsilon = plan.options.k, plan.epsilon
+    text = f"A score counts up to {_likes(high)}, each worth theta = {epsilon / k:.4g} nats (epsilon / k)."
+    if epsilon < wished:
+        text += (
+            f" Epsilon {wished:.4g} would make {wished / k * high:.4g} nats of {_likes(high)}, and floats draw every slate "
+            f"rightly up to {MOST_NATS:g}: epsilon is {shown_up(epsilon, 4)} instead, and the rest is not spent."
+        )
+    return text
+
+
+def _searched(plan: Planned) -> str:
+    k, found = plan.options.k, stages(plan.options.k, plan.epsilon)
+    if found is None:
+        return f"A like is worth theta = {plan.epsilon / k:.4g} nats (epsilon / k)."
+    left = found[2]
+    return (
+        f"A tenth of epsilon finds out up to how many likes count; with the rest a like is worth theta = {left / k:.4g} nats. "
+        f"Where that is more than {_likes(room(k, left))}, they would exceed {MOST_NATS:g} nats, beyond which floats do not draw "
+        "every slate rightly: theta is lowered, and part of epsilon is not used. Give `most_likes`, a public number, to spend less."
+    )
+
+
+def _natural(plan: Planned) -> str:
+    items, k, epsilon = plan.options.items, plan.options.k, plan.epsilon
+    sigma = NaturalSlate(items, k, epsilon).sigma
+    cost = natural_epsilon(1.0, sigma)
+    text = f"The jitter is sigma = {sigma:.4g}, for which the whole draw costs log(1 + 1/sigma) = {cost:.4g}"
+    if f"{cost:.4g}" != f"{epsilon:.4g}":
+        text += f" (it is rounded up to whole steps of 2^-32, so that not all of epsilon = {epsilon:.4g} is of use)"
+    text += f"; the paper's bound would ask for {NaturalSlate.published(items, k, epsilon).sigma:.4g}."
+    if plan.slates is not None and plan.slates > 1:
+        uniform = items / (items + _USERS / sigma)  # the jitter's share of the trace; 1/sigma = e^epsilon - 1
+        text += (
+            f" Each gets epsilon {epsilon:.4g}: with N users about n / (n + N (e^epsilon - 1)) of a slate from n = {items:,} items "
+            f"is uniform, {uniform:.2g} of it for {_USERS:,} users. The route 'kernel' (up to {MOST_KERNEL_ITEMS:,} items, with a "
+            "delta) pays once for any number of slates."
+        )
+    return text
+
+
 def _together(plan: Planned) -> str:
     total = plan.total
-    if plan.slates in (None, 1) or plan.route in (Route.COUNTS, Route.KERNEL) or total.promises_nothing:
+    if plan.slates in (None, 1) or plan.route in ONCE or total.promises_nothing or total.epsilon == 0.0:
         return ""
     added = shown_up((plan.slates or 1) * plan.epsilon, 4)
     if total.delta:
@@ -140,3 +184,7 @@ def _together(plan: Planned) -> str:
 
 def _count(slates: int) -> str:
     return "one slate" if slates == 1 else f"{slates:,} slates"
+
+
+def _likes(count: float) -> str:
+    return "1 like" if count == 1.0 else f"{count:,.0f} likes" if count.is_integer() else f"{count:,g} likes"

@@ -1,14 +1,13 @@
 """The routes from ratings to a slate, and what each promises at an epsilon: a function of public parameters alone."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 
 import numpy as np
 
 from tacit.checks import keep, positive, whole
+from tacit.curator.slate_ceiling import searched
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee
 from tacit.mechanisms import (
@@ -24,7 +23,6 @@ from tacit.mechanisms import (
 )
 from tacit.mechanisms.slate_draws import HYBRID_ITEMS, Sampler
 from tacit.messages.private_slates_grid import MOST_KERNEL_ITEMS
-from tacit.models.dpp.tempered import MOST_NATS
 
 
 class Route(StrEnum):
@@ -58,8 +56,8 @@ FEATURED = frozenset({Route.TEMPERED, Route.FEATURE, Route.SPARSE})  # routes th
 class Options:
     """What is public about a slate besides its epsilon.
 
-    ``most_likes`` is the number of likes beyond which more make no difference, known without looking at the likes (None: as
-    many as 40 nats have room for). ``likes_each`` is what one person adds to Laplace counts, ``candidates`` how many items a first
+    ``most_likes`` is the number of likes beyond which more make no difference, known without looking at the likes (None: a
+    tenth of epsilon finds one). ``likes_each`` is what one person adds to Laplace counts, ``candidates`` how many items a first
     stage keeps, ``threshold`` the likes that the sparse vector asks for. ``sampler`` is that of natural slates; if it is not said,
     'hybrid', which draws exactly unless thousands of proposals fail, and with too many items 'exact', which never gives up.
     """
@@ -94,12 +92,6 @@ class Options:
             return self.sampler
         return "hybrid" if items <= HYBRID_ITEMS else "exact"
 
-    def high(self, epsilon: float) -> float:
-        """The upper end of the public range of a score. One like weighs epsilon / k nats, and 40 nats is the limit."""
-        if self.most_likes is not None:
-            return self.most_likes
-        return float(max(1, math.floor(Fraction(MOST_NATS) * self.k / Fraction(epsilon))))
-
 
 def promise(route: Route, options: Options, delta: float = 0.0) -> Callable[[float], Guarantee]:
     """The guarantee of one release by this route, as a function of its epsilon. It is the mechanism's own."""
@@ -110,7 +102,9 @@ def promise(route: Route, options: Options, delta: float = 0.0) -> Callable[[flo
     )  # what is promised does not depend on the features, only on whether there is a choice
     match route:
         case Route.TEMPERED:
-            return lambda epsilon: TemperedSlate.capped(plain, k, epsilon, high=options.high(epsilon)).guarantee
+            if (most := options.most_likes) is None:
+                return lambda epsilon: searched(items, k, epsilon)
+            return lambda epsilon: TemperedSlate.capped(plain, k, epsilon, high=most).guarantee
         case Route.COUNTS:
             return lambda epsilon: LaplaceSum(items, options.likes_each, epsilon).guarantee
         case Route.NATURAL:

@@ -111,7 +111,9 @@ class PrivacyLedger(OpenedLedger):
         if not isinstance(content, bytes):
             raise InvalidParameter(f"a stored release is bytes, not {type(content).__name__}.")
         if len(content) > MOST_BYTES:
-            raise InvalidParameter(f"a stored release has at most {MOST_BYTES:,} bytes, not {len(content):,}.")
+            raise InvalidParameter(
+                f"a stored release has at most {MOST_BYTES:,} bytes, and this one has more."
+            )  # it may be private
         (outcome,) = self._keep([Kept(name("a subject", subject), name("a release_id", release_id), bytes(content))])
         if isinstance(outcome, TacitError):
             raise outcome

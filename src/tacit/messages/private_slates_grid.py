@@ -16,6 +16,8 @@ from tacit.messages.private_slates_parts import MOST_ITEMS, Item, checked_guaran
 VERSION = 1
 MOST_KERNEL_ITEMS = 1_000  # half a million numbers: what a ledger keeps of one release
 _MOST_STEPS = 2**53  # cutting after the noise is free
+_MOST_PART = 2**1100  # a float over a number of steps has parts up to there: 1/3 is one, and its parts are beyond 2^62
+_LEAST_STEP, _MOST_STEP = Fraction(1, 2**960), Fraction(2**960)  # so that no number of steps is beyond all floats
 _NAMES = ("version", "items", "steps", "step", "guarantee")
 
 
@@ -136,9 +138,11 @@ def _from_json(value: object, what: str, most: int) -> tuple[tuple[Item, ...], N
     for number in numbers:
         fields.whole(number, "$.steps", least=-_MOST_STEPS, most=_MOST_STEPS)
     worth = fields.members(found["step"], "a step", ("numerator", "denominator"))
-    parts = [fields.whole(worth[name], f"$.step.{name}", least=1, most=2**62) for name in ("numerator", "denominator")]
+    parts = worth["numerator"], worth["denominator"]
+    if any(type(part) is not int or not 1 <= part <= _MOST_PART for part in parts):
+        raise InvalidMessage("expected two whole numbers from 1 to 2^1100 at $.step.")
     step = Fraction(*parts)
-    if (step.numerator, step.denominator) != tuple(parts):
+    if (step.numerator, step.denominator) != parts:
         raise InvalidMessage("expected a fraction in lowest terms at $.step.")
     return items, np.array(numbers, dtype=np.int64), step, read_guarantee(found["guarantee"])
 
@@ -158,8 +162,10 @@ def _frozen(steps: object, shape: tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def _checked_step(step: object) -> Fraction:
-    if not isinstance(step, Fraction) or step <= 0 or max(step.numerator, step.denominator) > 2**62:
-        raise InvalidMessage("a step must be a fraction above 0.")
+    if not isinstance(step, Fraction) or not _LEAST_STEP <= step <= _MOST_STEP:
+        raise InvalidMessage("a step must be a fraction from 2^-960 to 2^960.")
+    if max(step.numerator, step.denominator) > _MOST_PART:
+        raise InvalidMessage("both parts of a step must be at most 2^1100.")
     return step
 
 

@@ -24,6 +24,7 @@ def quality(counts: Floats) -> Floats:
     return above / top if top > 0.0 else above
 
 
+@np.errstate(all="ignore")  # what is tiny beside the best is 0, whatever a caller has set
 def from_counts(
     counts: Floats, features: Floats | None, k: int, *, alpha: float = ALPHA, coins: Coins | None = None
 ) -> NDArray[np.int64]:
@@ -44,6 +45,7 @@ def from_counts(
     return TemperedSampler(table, weights, k).draw(coins)
 
 
+@np.errstate(all="ignore")
 def from_kernel(kernel: Floats, k: int, *, coins: Coins | None = None) -> NDArray[np.int64]:
     """``k`` items of a noisy kernel, whose negative eigenvalues are noise and taken for 0; greedily, or drawn with ``coins``."""
     values, vectors = np.linalg.eigh(kernel)

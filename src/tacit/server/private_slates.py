@@ -71,9 +71,12 @@ class PrivateSlates:
     def _wishes(self, weights: ArrayLike | None) -> NDArray[np.float64]:
         if weights is None:
             return np.ones(len(self.release))
-        table = np.asarray(weights, dtype=np.float64)
-        if table.shape != (len(self.release),) or not np.isfinite(table).all():
+        try:
+            table = np.asarray(weights)
+        except ValueError:  # rows of different lengths
+            table = np.empty(0)
+        if table.shape != (len(self.release),) or table.dtype.kind not in "biuf" or not np.isfinite(table).all():
             raise InvalidParameter(
                 f"weights must be {len(self.release):,} finite numbers from 0 to 1, one for each item."
             )
-        return cast(NDArray[np.float64], np.clip(table, 0.0, 1.0))
+        return cast(NDArray[np.float64], np.clip(table.astype(np.float64), 0.0, 1.0))

@@ -59,13 +59,13 @@ def simulate(
         )
         return Outcome(plan, wire, tuple(Slate.from_json(json.loads(text)) for text in wire))
     # 1. The curator releases once. 2. The server makes slates of it, and sends each to a user.
-    asked = {name: value for name, value in options.items() if name in ("likes_each", "among")}
+    asked = {name: value for name, value in options.items() if name in ("likes_each", "delta", "among")}
     if plan.route is Route.COUNTS:
-        sent = _wire(curator.popularity(plan.epsilon, **asked).to_json())  # type: ignore[arg-type]
+        sent = _wire(curator.popularity(epsilon, **asked).to_json())  # type: ignore[arg-type]
         counts = Popularity.from_json(json.loads(sent))
         server = PrivateSlates(counts, curator.features_of(counts.items), rng=rng)
     else:
-        asked.pop("likes_each", None)
+        asked = {name: value for name, value in asked.items() if name == "among"}
         sent = _wire(curator.similarity(plan.epsilon, plan.delta, **asked).to_json())  # type: ignore[arg-type]
         server = PrivateSlates(Similarity.from_json(json.loads(sent)), rng=rng)
     made = (_wire(server.slate(k, drawn=drawn).to_json()) for _ in range(count))

@@ -27,6 +27,18 @@ def test_version_is_printed() -> None:
     assert (done.returncode, done.stdout) == (0, "tacit 0.1.0\n")
 
 
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tacit", "--version"], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "tacit 0.1.0\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "tacit", "no-such"], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"tacit: .+\n", done.stderr)
+
+
 def test_a_wrong_call_exits_with_2() -> None:
     for words in (("no-such-command",), ("demo", "--no-such-option"), ("audit", "--json", "no/such/folder/x.json")):
         done = tacit(*words)

@@ -328,19 +328,19 @@ def test_a_public_part_of_the_items_may_be_named(tmp_path: Path) -> None:
 
 def test_the_set_up_is_done_once_for_each_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared: list[float] = []
-    prepare = TemperedSlate.prepare
+    prepare = NaturalSlate.prepare
 
-    def counted(self: TemperedSlate, rows: Any) -> Any:
+    def counted(self: NaturalSlate, rows: Any, **options: Any) -> Any:
         prepared.append(self.epsilon)
-        return prepare(self, rows)
+        return prepare(self, rows, **options)
 
-    monkeypatch.setattr(TemperedSlate, "prepare", counted)
+    monkeypatch.setattr(NaturalSlate, "prepare", counted)
     with curator(tmp_path) as holder:
         for epsilon in (0.5, 0.25, 0.5, 0.5):
-            holder.slate(3, epsilon)
+            holder.slate(3, epsilon, route="natural")
         assert prepared == [0.5, 0.25]
-        holder.slate(3, 0.5, request=dict.fromkeys(range(1, 9), 1.0))
-        holder.slate(3, 0.5)
+        holder.slate(3, 0.5, route="natural", request=dict.fromkeys(range(1, 9), 1.0))
+        holder.slate(3, 0.5, route="natural")
         assert prepared == [0.5, 0.25, 0.5]  # a request is set up for itself, and not kept
         assert len(holder._ready) == 2
 

@@ -61,6 +61,19 @@ def test_tempered_slates_near_the_cap_have_nearly_the_best_independent_score(wor
         assert np.linalg.matrix_rank(world.genres[slate]) == K
 
 
+def test_slates_that_find_their_range_are_as_good_at_every_large_epsilon(world: Films) -> None:
+    best = world.counts[best_independent(world.genres, world.counts.astype(float), K)].sum()
+    found = {one.epsilon: one for one in drawn.searched(world, 30, 1)}
+    assert found.keys() == set(drawn.SEARCHED_EPSILONS)
+    shares = {epsilon: world.counts[one.slates].sum(axis=1).mean() / best for epsilon, one in found.items()}
+    assert shares[0.1] < shares[1.0] < shares[3.0] < 1.0
+    assert shares[3.0] > 0.85
+    for epsilon, one in found.items():
+        assert one.guarantee is not None
+        assert one.guarantee.epsilon == epsilon
+        assert np.linalg.matrix_rank(world.genres[one.slates[0]]) == K
+
+
 def test_more_epsilon_makes_natural_slates_more_popular_and_less_by_the_published_bound(world: Films) -> None:
     liked = {(one.method, one.epsilon): world.counts[one.slates].mean() for one in drawn.natural(world, 400, 1)}
     assert liked[names.NATURAL, 0.1] < liked[names.NATURAL, 3.0]

@@ -14,7 +14,7 @@ from scipy import sparse
 from tacit.mechanisms import SYSTEM_NOISE, ReplayedNoise
 from tacit.mechanisms.noise import Noise, words64
 from tacit.mechanisms.samplers import determinantal, weighted_subsets, whole_kernel
-from tacit.mechanisms.samplers.determinantal import SlateSampler, kept_of, margin, proposals
+from tacit.mechanisms.samplers.determinantal import SlateSampler, kept_of, margin, proposals, shares
 from tacit.mechanisms.samplers.float_coins import NoiseCoins
 from tacit.mechanisms.samplers.weighted_subsets import WeightedSubsets
 from tacit.mechanisms.samplers.whole_kernel import WholeKernel, determinant
@@ -301,6 +301,14 @@ def test_slates_have_their_law_whoever_draws_them(most: int) -> None:
     slates = np.concatenate([sampler.draw_many(4, noise) for _ in range(3_000)])
     assert chi_square(counts(slates, 5), law(ROWS, 7, 2)) > 1e-9
     assert chi_square(counts(slates, 5), law(ROWS, 20, 2)) < 1e-9
+
+
+def test_a_share_too_small_for_a_float_raises_nothing() -> None:
+    rows = sparse.csr_array(np.full((3_000, 60), 8_460, dtype=np.int64))
+    with np.errstate(all="raise"):
+        share, known = shares(WholeKernel(rows, 9), np.arange(40)[None, :])
+        assert not len(kept_of(WholeKernel(rows, 9), np.arange(40)[None, :], ReplayedNoise(1)))
+    assert not known[0] or 0.0 <= share[0] < margin(40)
 
 
 def test_a_batch_gathers_no_more_than_fits(rng: np.random.Generator) -> None:

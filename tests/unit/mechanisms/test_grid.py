@@ -2,14 +2,15 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from tacit.errors import InvalidInput
-from tacit.mechanisms import GridVector
-from tacit.mechanisms.grid import STEPS, _root_up, bounded_row_sum
+from tacit.mechanisms import FeatureSlate, GaussianKernel, GridVector, NaturalSlate, NaturalSubset, TemperedSlate
+from tacit.mechanisms.grid import STEPS, _root_up, bounded_row_sum, bounded_rows
 
 
 def image(row: list[float], bound: float, norm: int) -> list[int]:
@@ -47,6 +48,18 @@ def test_the_norm_of_an_image_is_at_most_the_bound_exactly(norm: int, rng: np.ra
     for row in rows:
         steps = [int(s) for s in bounded_row_sum([row], 7, 1.0, norm)]
         assert (sum(map(abs, steps)) if norm == 1 else sum(s * s for s in steps)) <= STEPS**norm
+
+
+@pytest.mark.parametrize("steps", [1 << 16, STEPS])
+def test_a_row_too_long_by_less_than_a_step_is_cut_as_well(steps: int) -> None:
+    for more in (1, 2, math.isqrt(2 * steps)):  # (steps + 1)^2 is more than steps^2 + more^2 in all of them
+        row = bounded_rows([[1.0, -more / steps]], 2, 1.0, 2, steps).toarray()[0].tolist()
+        assert row == [steps * steps // (steps + 1), -(more * steps // (steps + 1))]
+        assert sum(cell * cell for cell in row) <= steps * steps
+    row = bounded_rows([[1.0, -1.0 / steps]], 2, 1.0, 1, steps).toarray()[0].tolist()
+    assert row == [steps - 1, 0]
+    full = bounded_rows([[0.6, -0.8]], 2, 1.0, 2, 5 * steps).toarray()[0].tolist()
+    assert full == [3 * steps, -4 * steps]  # as long as the bound: not cut
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -143,3 +156,29 @@ def test_the_longest_possible_row_fits() -> None:
 def test_grid_vectors_turn_into_the_units_of_the_input() -> None:
     vector = GridVector(np.array([STEPS, -STEPS // 2, 0]), Fraction(3, STEPS))
     assert vector.to_floats().tolist() == [3.0, -1.5, 0.0]
+
+
+ODD_CELLS = [5e-324, -5e-324, 1e-310, 2.3e-308, 1e-160, 1e160, 1e308, -1e308, math.nan, math.inf, -math.inf, -0.0]
+FEATURES = np.array([[1.0, 0.5, 0, 0], [0, 1, 0.25, 0], [0, 0.1, 1, 0], [0.3, 0, 0, 1], [1, 1, 0, 1e-3]])
+TAKERS: dict[str, Any] = {
+    "exact": NaturalSlate(4, 2, 1.0, bound=4.0),
+    "hybrid": NaturalSlate(4, 2, 1.0, bound=4.0, sampler="hybrid"),
+    "split": NaturalSlate(4, 2, 1.0, bound=4.0, sampler="split"),
+    "dense": NaturalSlate(4, 2, 1.0, bound=4.0, sampler="dense"),
+    "subset": NaturalSubset(4, 1.0, bound=4.0),
+    "kernel": GaussianKernel(4, 1.0, 1e-6, bound=4.0),
+    "feature": FeatureSlate(FEATURES, 2, 1.0, bound=4.0),
+    "tempered": TemperedSlate(FEATURES[:4], 2, 1.0, high=10.0),
+    "tempered, few votes": TemperedSlate(FEATURES[:4], 2, 1.0, high=10.0, items_each=1, steps=1000),
+}
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_a_caller_who_has_numpy_raise_is_not_told_of_a_cell(name: str) -> None:
+    tables = [[[cell] * 4] for cell in ODD_CELLS]
+    tables += [[[cell, 1.0, 0.0, -1.0], [1e-5, cell, cell, 1.0]] for cell in ODD_CELLS]
+    tables.append([[cell, other, 1.0, 0.0] for cell in ODD_CELLS for other in ODD_CELLS])
+    with np.errstate(all="raise"):
+        for table in tables:
+            TAKERS[name].release(table)
+            TAKERS[name].release(sparse.csr_array(np.array(table)))

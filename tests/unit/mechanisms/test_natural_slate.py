@@ -2,8 +2,9 @@
 
 import math
 from collections import Counter
+from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from tacit.guarantees.slate_bounds import natural_epsilon, published_sigma_for, 
 from tacit.mechanisms import NaturalSlate, ReplayedNoise, slate_draws
 from tacit.mechanisms import slate_rows as grid_rows
 from tacit.mechanisms.slate_rows import MOST_USERS, SQUARE, STEPS, selected_rows, whole_rows
+from tacit.models.dpp.dense import DenseSampler
 from tacit.models.dpp.split import SplitSampler
 from tests.contracts.mechanism import chi_square, log_ratio
 
@@ -165,6 +167,14 @@ def test_a_record_is_cut_by_itself_to_the_bound_exactly(rng: np.random.Generator
         assert whole_rows(table[i : i + 1], 9, 2.5).toarray().tolist() == [steps[i].tolist()]
 
 
+@pytest.mark.parametrize("more", [1, 2, 100, 362])
+def test_a_record_that_is_hardly_too_long_is_cut_too(more: int) -> None:
+    """Squares of 2^32 + more^2, whose root is less than a step beyond 2^16."""
+    row = whole_rows([[1.0, more / STEPS]], 2, 1.0).toarray()[0].tolist()
+    assert sum(cell * cell for cell in row) <= SQUARE
+    assert row[0] == STEPS - 1
+
+
 def test_likes_count_one_over_the_root_of_their_number() -> None:
     steps = whole_rows([[1.0, 0, 0, 0], [1, 1, 1, 1], [1, 1, 0, 0], [0.25, 0, 0, 0]], 4, 1.0).toarray()
     assert steps[:, 0].tolist() == [STEPS, STEPS // 2, math.isqrt(SQUARE // 2), STEPS // 4]
@@ -265,6 +275,48 @@ def test_the_hybrid_sampler_draws_in_floats_only_where_exact_proposals_fail(monk
         NaturalSlate(10_001, 3, 2.0, sampler="hybrid")
 
 
+class Refusing:
+    """An exact sampler of which every proposal is rejected: what it was given is all there is of it."""
+
+    kernels: ClassVar[list[Any]] = []
+
+    def __init__(self, kernel: Any, k: int, *, most: int = 0, instead: Any = None) -> None:
+        self.kernels.append(kernel)
+        self.draw_many = instead
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.7])
+@pytest.mark.parametrize("sampler", ["split", "dense", "hybrid"])
+def test_floats_draw_from_the_whole_numbers_and_with_all_of_the_jitter(
+    sampler: Any, epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    def noted(kind: Any) -> Any:
+        return lambda *what: given.append(what) or kind(*what)
+
+    for kind in (SplitSampler, DenseSampler):
+        monkeypatch.setattr(slate_draws, kind.__name__, noted(kind))
+    monkeypatch.setattr(slate_draws, "SlateSampler", Refusing)
+    monkeypatch.setattr(Refusing, "kernels", [])
+    mechanism = NaturalSlate(7, 3, epsilon, bound=1.7, sampler=sampler)
+    assert mechanism.prepare(TABLE).release_many(2).value.shape == (2, 3)
+    ((*what, k),) = given
+    assert k == 3
+    whole, sigma = whole_rows(TABLE, 7, 1.7).toarray(), mechanism.sigma_in_squares
+    assert Fraction(sigma, SQUARE) >= Fraction(sigma_for(epsilon))
+    if sampler == "dense":  # whole numbers below 2^53 over a power of two: no float of it is rounded
+        np.testing.assert_array_equal(what[0] * SQUARE, whole.T @ whole + sigma * np.eye(7, dtype=int))
+    else:
+        signal, jitter = what
+        np.testing.assert_array_equal(signal.toarray() * STEPS, whole.T)
+        assert Fraction(jitter) == Fraction(sigma, SQUARE)
+    if sampler == "hybrid":
+        (kernel,) = Refusing.kernels
+        assert kernel.sigma == sigma
+        np.testing.assert_array_equal(kernel.products(np.arange(7)[None, :])[0], whole.T @ whole)
+
+
 def test_many_slates_are_composed() -> None:
     mechanism = NaturalSlate(7, 3, 0.1)
     many = mechanism.prepare(TABLE).release_many(100)
@@ -343,6 +395,22 @@ def test_candidates_are_the_only_items_shown_and_records_are_cut_among_them() ->
     both = mechanism.prepare(TABLE, among=[2, 5]).release()
     assert both.value.tolist() == [2, 5]
     assert both.guarantee.epsilon == 0.0
+
+
+@pytest.mark.parametrize("sampler", ["exact", "hybrid", "split", "dense"])
+def test_a_slate_is_free_only_where_it_holds_every_candidate(sampler: Any) -> None:
+    for k in (1, 2, 4):
+        mechanism = NaturalSlate(7, k, 0.8, sampler=sampler)
+        others = mechanism.prepare(TABLE, among=np.arange(k + 1)).release()
+        assert others.guarantee == mechanism.guarantee
+        assert others.guarantee.epsilon == 0.8
+        every = mechanism.prepare(TABLE, among=np.arange(k)).release()
+        assert every.guarantee.epsilon == 0.0
+        assert every.guarantee.loss is not None
+        assert every.guarantee.loss.value == 0.0
+        assert every.value.tolist() == list(range(k))
+    assert NaturalSlate(4, 3, 0.8, sampler=sampler).guarantee.epsilon == 0.8
+    assert NaturalSlate.published(7, 2, 0.8).prepare(TABLE, among=[0, 1, 2]).guarantee.promises_nothing
 
 
 def test_requests_and_candidates_of_the_wrong_kind_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from scipy import sparse
 from tacit.audit.exact import loss_range, zcdp
 from tacit.guarantees import Loss, LossKind, Relation, repeat, rho_of
 from tacit.guarantees.slate_bounds import subset_epsilon, subset_sigma_for
-from tacit.mechanisms import NaturalSubset, ReplayedNoise
+from tacit.mechanisms import NaturalSubset, ReplayedNoise, natural_subset
+from tacit.mechanisms.slate_rows import SQUARE, STEPS, whole_rows
+from tacit.models.dpp.unconstrained import UnconstrainedSampler
 from tests.contracts.mechanism import chi_square, log_ratio
 
 NAN, INF = math.nan, math.inf
@@ -74,6 +77,35 @@ def test_less_jitter_is_needed_than_for_a_replaced_user() -> None:
     assert added.sigma == pytest.approx(subset_sigma_for(1.0), rel=1e-8)
     assert replaced.sigma == pytest.approx(1.0 / math.expm1(1.0), rel=1e-8)
     assert added.sigma < replaced.sigma
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("bound", [0.3, 1.0, 4.0, 1e6])
+@pytest.mark.parametrize("epsilon", [1e-9, 0.01, 0.7, 1.0, 5.0, 19.0, 40.0])
+def test_the_jitter_is_never_below_what_epsilon_asks_for(epsilon: float, bound: float, relation: Relation) -> None:
+    mechanism = NaturalSubset(4, epsilon, bound, relation)
+    asked, step = Fraction(subset_sigma_for(epsilon, bound, relation)), Fraction(bound) / SQUARE
+    held = mechanism.sigma_in_squares * step
+    assert asked <= held < asked + step
+    assert held <= Fraction(mechanism.sigma) <= held * (1 + Fraction(1, 2**51))
+
+
+@pytest.mark.parametrize("bound", [1.0, 4.0, 2.5])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_the_sampler_gets_the_whole_numbers_and_all_of_the_jitter(
+    epsilon: float, bound: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(
+        natural_subset, "UnconstrainedSampler", lambda *what: given.append(what) or UnconstrainedSampler(*what)
+    )
+    mechanism = NaturalSubset(4, epsilon, bound)
+    mechanism.prepare(TABLE).release()
+    ((rows, sigma),) = given
+    assert Fraction(sigma) >= Fraction(mechanism.sigma_in_squares, SQUARE) * Fraction(bound)
+    assert sigma == mechanism.sigma
+    whole = whole_rows(TABLE, 4, bound).toarray().T
+    np.testing.assert_allclose(rows.toarray(), whole * (math.sqrt(bound) / STEPS), rtol=1e-15)
 
 
 def test_draws_have_the_stated_law_and_the_test_tells_another_epsilon() -> None:

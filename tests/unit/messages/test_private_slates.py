@@ -181,3 +181,30 @@ def test_what_is_beyond_all_likelihood_is_cut_off() -> None:
     far = type(release.value)(np.array([2**60, -(2**60)]), release.value.step)
     message = Popularity.from_release(type(release)(far, release.guarantee), np.array([1, 2]))
     assert message.steps.tolist() == [2**53, -(2**53)]
+
+
+@pytest.mark.parametrize("likes", [0.1, 1 / 3, 2.2, 20.0, 1e-200, 1e200])
+def test_every_bound_of_a_release_makes_a_message(likes: float) -> None:
+    release = LaplaceSum(4, likes, 1.0).release(np.ones((3, 4)))
+    message = Popularity.from_release(release, IDS)
+    assert message.step == release.value.step == Fraction(likes) / 2**20
+    assert Popularity.from_json(json.loads(json.dumps(message.to_json()))) == message
+    assert np.isfinite(message.counts()).all()
+
+
+@pytest.mark.parametrize(
+    "step", [Fraction(2**961), Fraction(1, 2**961), Fraction(2**1101 + 1, 2**1101), Fraction(-1), Fraction(0), 0.5, 1]
+)
+def test_steps_beyond_floats_are_refused(step: Any) -> None:
+    with pytest.raises(InvalidMessage, match="step"):
+        Popularity((3,), np.array([1]), step, PROMISE)
+    if isinstance(step, Fraction):
+        parts = {"numerator": step.numerator, "denominator": step.denominator}
+        with pytest.raises(InvalidMessage, match="step"):
+            Popularity.from_json({**Popularity((3,), np.array([1]), Fraction(1), PROMISE).to_json(), "step": parts})
+
+
+def test_the_largest_steps_make_finite_numbers() -> None:
+    for step in (Fraction(2**960), Fraction(1, 2**960)):
+        counts = Popularity((3,), np.array([2**53]), step, PROMISE).counts()
+        assert 0.0 < counts[0] < np.inf

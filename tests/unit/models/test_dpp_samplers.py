@@ -135,6 +135,25 @@ def test_law_of_signal_slots_is_a_copy() -> None:
     assert sampler.law_of_signal_slots.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("row", "sign"), [([0.3, 0.7], -1.0), ([0.1, 0.2], 0.0)])
+def test_a_determinant_that_rounding_makes_negative_or_0_is_a_probability_of_0(row: list[float], sign: float) -> None:
+    """Two items alike, whose determinant is 0, beside one that differs from both."""
+    kernel = np.eye(3)
+    kernel[:2, :2] = np.outer(row, row)
+    signs, logs = np.linalg.slogdet(kernel[:2, :2])
+    assert signs == sign  # else this is no case of it
+    assert (sign == 0.0) == (logs == -np.inf)
+    found = laws.log_determinants(kernel, 2)
+    assert found[0] == -np.inf
+    assert np.isfinite(found[1:]).all()
+    squares = np.square(row)
+    assert laws.k_dpp_law(kernel, 2) == pytest.approx([0.0, *(squares / squares.sum())], abs=1e-12)
+    assert laws.k_dpp_law(kernel, 2)[0] == 0.0
+    every = dict(zip(laws.all_subsets(3), laws.dpp_law(kernel).tolist(), strict=True))
+    assert every[(0, 1)] == 0.0
+    assert np.isfinite(list(every.values())).all()
+
+
 def log_sum(kernel: np.ndarray, k: int) -> float:
     return float(np.logaddexp.reduce(laws.log_determinants(kernel, k)))
 
@@ -343,6 +362,23 @@ def test_filling_keeps_what_is_there_and_repeats_nothing(n: int, k: int, coins: 
     assert slates.max() < n
     for row, slate in zip(items, slates, strict=True):
         assert set(row[row != NONE].tolist()) <= set(slate.tolist())
+
+
+@pytest.mark.parametrize("sigma", [1e-6, 0.25, 1.0, 40.0])
+def test_items_are_kept_for_coins_below_their_chance_and_for_no_others(sigma: float) -> None:
+    chance = sigma / (1.0 + sigma)
+    script = Scripted(np.array([chance * (1 - 1e-12), chance * (1 + 1e-12), 2.0**-53, chance * (1 - 1e-12)]))
+    assert UnconstrainedSampler(np.zeros((4, 0)), sigma).draw(script).tolist() == [0, 2, 3]
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.25, 3.0])
+def test_signal_is_taken_for_coins_below_its_chance_and_for_no_others(sigma: float) -> None:
+    """One direction, of item 2 alone, with eigenvalue 4: taken with 4 / (1 + sigma + 4). High coins then keep no other item."""
+    rows, chance = np.array([[0.0], [0.0], [2.0]]), 4.0 / (5.0 + sigma)
+    high = np.full(20, 1.0 - 2.0**-53)
+    for coin, found in ((chance * (1 - 1e-12), [2]), (chance * (1 + 1e-12), [])):
+        sampler = UnconstrainedSampler(rows, sigma, scan=True)
+        assert sampler.draw(Scripted(np.append(coin, high))).tolist() == found
 
 
 def test_many_slates_are_split_into_parts(monkeypatch: pytest.MonkeyPatch, coins: RngCoins) -> None:

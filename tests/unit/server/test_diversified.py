@@ -141,6 +141,21 @@ def test_drawn_slates_follow_the_law_of_the_determinant(signal: Signal) -> None:
     assert p_value(0.1) < 1e-4
 
 
+def test_beyond_40_nats_below_the_best_all_items_count_alike(signal: Signal) -> None:
+    store = small_store(items=6)
+    classes, utilities = store.scorer.classes, expected(store, signal)
+    far = utilities.max() - np.sort(utilities)[-2]
+    made = server(store, sampled=True, alpha=80.0 / far)  # the second best is 80 nats below, the others further
+    drawn = [tuple(sorted(classes.of[codes(store, made.answer(signal, 2))].tolist())) for _ in range(600)]
+    pairs, capped = subsets(len(classes), 2), np.where(utilities == utilities.max(), 0.0, -40.0)
+    law = k_dpp_law(cosines(store), 2, capped)
+    used = law > 1e-12
+    assert used.sum() > 2  # not only the two best
+    counts = np.array([drawn.count(pair) for pair in pairs])
+    assert not counts[~used].any()
+    assert chisquare(counts[used], law[used] / law[used].sum() * counts.sum()).pvalue > 1e-4
+
+
 def test_drawn_slates_differ_from_time_to_time_and_name_the_best_first(store: Store, signal: Signal) -> None:
     made = server(store, sampled=True)
     replies = [codes(store, made.answer(signal, 4)) for _ in range(20)]

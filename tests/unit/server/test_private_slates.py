@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_USER, approximate, pure
 from tacit.messages.private_slates import Popularity, Similarity
+from tacit.models.dpp.laws import k_dpp_law
 from tacit.server import PrivateSlates
 
 COUNTS = Popularity((10, 20, 30, 40, 50), np.array([100, 99, 98, 10, -5]), Fraction(1), pure(1.0, ONE_USER))
@@ -76,10 +78,34 @@ def test_a_readers_wishes_weigh_items() -> None:
     assert server.slate(1, weights=[0.1, 1.0, 0.1, 0.1, 0.1]).items == (20,)
     assert server.slate(1, weights=[1.0, 1.0, 9.0, 1.0, 1.0]).items == (10,)  # cut to 1
     assert server.slate(1, weights=[0.5, 0.5, 0.5, 0.5, -40.0]).items == (10,)  # and to 0
-    for wrong in ([1.0], [np.nan] * 5):
-        with pytest.raises(InvalidParameter):
-            server.slate(1, weights=wrong)
+    assert server.slate(1, weights=[False, False, False, True, False]).items == (40,)
     assert PrivateSlates(KERNEL).slate(1, weights=[0.1, 0.1, 1.0]).items == ("c",)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [[1.0], [np.nan] * 5, [np.inf] * 5, "abc", list("abcde"), [None] * 5, [1j] * 5, [10**400] * 5, [[1.0], [1.0, 2.0]], {1: 1}],
+    ids=lambda weights: str(weights)[:12],
+)  # fmt: skip
+def test_wishes_are_one_number_for_each_item(weights: Any) -> None:
+    with pytest.raises(InvalidParameter, match="weights must be 5 finite numbers"):
+        PrivateSlates(COUNTS, GENRES).slate(1, weights=weights)
+
+
+def test_wishes_weigh_both_sides_of_a_kernel() -> None:
+    kernel = np.array([[9, 6, 1], [6, 8, 2], [1, 2, 7]])
+    server = PrivateSlates(Similarity((1, 2, 3), kernel, Fraction(1), KERNEL.guarantee), rng=np.random.default_rng(5))
+    wishes = np.array([1.0, 0.6, 0.3])
+    drawn = [server.slate(2, weights=wishes, drawn=True).items for _ in range(2_000)]
+    pairs = [(1, 2), (1, 3), (2, 3)]
+    weighed = wishes[:, None] * kernel * wishes
+    top = np.linalg.eigvalsh(weighed)[-1]
+    law = k_dpp_law(weighed + 1e-3 * top * np.eye(3), 2)  # with what makes every slate possible
+    assert chisquare([drawn.count(pair) for pair in pairs], law * len(drawn)).pvalue > 1e-4
+    for one_sided in (wishes[:, None] * kernel, kernel * wishes):
+        values, vectors = np.linalg.eigh(one_sided)  # what a kernel that is not symmetric would be taken for
+        mended = (vectors * np.maximum(values, 0.0)) @ vectors.T + 1e-3 * values[-1] * np.eye(3)
+        assert chisquare([drawn.count(pair) for pair in pairs], k_dpp_law(mended, 2) * len(drawn)).pvalue < 1e-4
 
 
 @pytest.mark.parametrize("k", [0, 6, 2.5, True])

@@ -3,6 +3,9 @@
 import math
 from collections.abc import Iterator
 
+from tacit.curator.slate_drawing import drawing
+from tacit.curator.slate_plan import plan
+from tacit.curator.slate_routes import Route
 from tacit.evaluation.private_slates import names
 from tacit.evaluation.private_slates.films import Films
 from tacit.evaluation.private_slates.tries import K, Tried, noise_of, stacked
@@ -10,6 +13,7 @@ from tacit.mechanisms import GumbelTopK, NaturalSlate, TemperedSlate, VoteTotals
 
 NATURAL_EPSILONS = (0.1, 0.3, 1.0, 3.0)
 TEMPERED_EPSILONS = (0.03, 0.1, 0.3, 1.0)  # those below the cap, and the cap
+SEARCHED_EPSILONS = (0.1, 0.3, 1.0, 3.0)
 GUMBEL_EPSILONS = (0.03, 0.1, 0.3, 1.0)
 HIGH = 2750 / 4832  # the public upper end of a film's likes, as a share of the users: 2,750 on MovieLens 1M
 
@@ -28,6 +32,14 @@ def tempered(films: Films, slates: int, seed: int) -> Iterator[Tried]:
         mechanism = TemperedSlate(films.genres, K, epsilon, low=0.0, high=high(films))
         found = mechanism.prepare(films.likes).release_many(slates, noise_of(seed, names.TEMPERED, epsilon))
         yield Tried(names.TEMPERED, epsilon, found.value, mechanism.guarantee)
+
+
+def searched(films: Films, slates: int, seed: int) -> Iterator[Tried]:
+    """Tempered slates as a curator draws them who knows no public range: each finds its own, with a tenth of its epsilon."""
+    for epsilon in SEARCHED_EPSILONS:
+        made = plan(K, epsilon, items=films.items, route=Route.TEMPERED)
+        draw, noise = drawing(made, films.genres, None)(films.likes), noise_of(seed, names.SEARCHED, epsilon)
+        yield Tried(names.SEARCHED, epsilon, stacked(draw(noise).value for _ in range(slates)), made.each)
 
 
 def gumbel(films: Films, slates: int, seed: int) -> Iterator[Tried]:

@@ -17,9 +17,9 @@ Axes = Any
 Panel = Callable[[Result, Axes], int]  # draws on axes, says how many lines it drew
 
 COLOURS = {
-    names.NATURAL: "#1f77b4", names.PUBLISHED: "#aec7e8", names.TEMPERED: "#d62728", names.GUMBEL: "#ff7f0e",
-    names.TWO_STAGE: "#2ca02c", names.SPARSE: "#9467bd", names.LAPLACE: "#8c564b", names.KERNEL_GREEDY: "#17becf",
-    names.KERNEL_K_DPP: "#9edae5", growth.TIGHT: "#1f77b4", growth.BASIC: "#7f7f7f",
+    names.NATURAL: "#1f77b4", names.PUBLISHED: "#aec7e8", names.TEMPERED: "#d62728", names.SEARCHED: "#ff9896",
+    names.GUMBEL: "#ff7f0e", names.TWO_STAGE: "#2ca02c", names.SPARSE: "#9467bd", names.LAPLACE: "#8c564b",
+    names.KERNEL_GREEDY: "#17becf", names.KERNEL_K_DPP: "#9edae5", growth.TIGHT: "#1f77b4", growth.BASIC: "#7f7f7f",
 }  # fmt: skip
 LEVELS = {names.UNIFORM: ":", names.K_DPP: "-.", names.GREEDY: "--", names.TOP: "-"}
 MARKERS = {names.UNIFORM: "s", names.K_DPP: "D", names.GREEDY: "^", names.TOP: "*"}

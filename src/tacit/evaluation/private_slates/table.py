@@ -11,7 +11,7 @@ from tacit.evaluation.effort import Effort
 from tacit.evaluation.part import Part, Progress
 from tacit.evaluation.private_slates import reference
 from tacit.evaluation.private_slates.baselines import baselines
-from tacit.evaluation.private_slates.drawn import gumbel, natural, tempered
+from tacit.evaluation.private_slates.drawn import gumbel, natural, searched, tempered
 from tacit.evaluation.private_slates.films import Films, Floats
 from tacit.evaluation.private_slates.measures import measured, rows
 from tacit.evaluation.private_slates.preselected import sparse_vector, two_stage
@@ -22,7 +22,7 @@ from tacit.evaluation.result import Claim
 from tacit.evaluation.statistics import Estimate, mean
 from tacit.guarantees import Guarantee
 
-_STEPS = 36  # about so many methods and epsilons
+_STEPS = 40  # about so many methods and epsilons
 SINGLE = 2.0  # deviations of one noise draw by which a figure of one may differ besides
 
 
@@ -52,8 +52,8 @@ def table(films: Films, effort: Effort, *, seed: int, progress: Progress) -> Tab
     promised: dict[str, Guarantee] = {}
     for done, tried in enumerate(
         chain(
-            baselines(films, many, seed), natural(films, many, seed), tempered(films, many, seed), gumbel(films, many, seed),
-            two_stage(films, few, seed), sparse_vector(films, many, seed), laplace(films, few, seed),
+            baselines(films, many, seed), natural(films, many, seed), tempered(films, many, seed), searched(films, few, seed),
+            gumbel(films, many, seed), two_stage(films, few, seed), sparse_vector(films, many, seed), laplace(films, few, seed),
             noisy_kernels(films, effort, many, seed, progress),
         )
     ):  # fmt: skip

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from tacit.evaluation.private_slates import names, paper
 from tacit.evaluation.private_slates.films import Films
@@ -13,6 +14,7 @@ from tacit.evaluation.statistics import Estimate, difference
 
 Found = Mapping[tuple[str, float | str], Measured]
 NEXT_TO = 0.03
+NO_LESS = 0.01
 _ONE = 1.0
 
 
@@ -101,6 +103,18 @@ def _beyond(found: Found, cap: float) -> Iterator[Claim]:
         f"with public similarity, tempered slates at epsilon {cap:g} (the limit of floats) are more popular than natural ones at 3",
         best.above(0.0),
         f"popularity {_level(found, names.TEMPERED, cap)} and {_level(found, names.NATURAL, 3.0)}",
+    )
+    rising = sorted(_epsilons(found, names.SEARCHED))
+    gains = {
+        more: ahead(found, (names.SEARCHED, more), (names.SEARCHED, less), POPULARITY)
+        for less, more in pairwise(rising)
+    }
+    yield Claim(
+        paper.OURS,
+        f"tempered slates that find their range are no less popular (by {NO_LESS:g} or more) where epsilon is larger",
+        bool(gains) and all(gain.above(-NO_LESS) for gain in gains.values()),
+        f"popularity {', '.join(_level(found, names.SEARCHED, one) for one in rising)} at epsilon "
+        f"{', '.join(f'{one:g}' for one in rising)}; steps {'; '.join(map(str, gains.values()))}",
     )
     two = ahead(found, (names.TWO_STAGE, _ONE), (names.NATURAL, _ONE), POPULARITY)
     yield Claim(

@@ -103,6 +103,7 @@ def kept_of(kernel: WholeKernel, slates: NDArray[np.int64], noise: Noise) -> NDA
     return slates[heads]
 
 
+@np.errstate(all="ignore")  # whether a share underflows depends on the records; it is far within the margin
 def shares(kernel: WholeKernel, slates: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """det L_Y / prod L_ii in floats, and where it is within ``margin`` of the truth: where every computed pivot is above 0.
 

@@ -47,6 +47,7 @@ def dpp_law(kernel: Floats, *, exact: bool = False) -> Floats:
     return law_of_logs(np.concatenate([log_determinants(kernel, k, exact=exact) for k in range(len(kernel) + 1)]))
 
 
+@np.errstate(all="ignore")  # whether a weight underflows may be private: no setting of a caller makes it an error
 def law_of_logs(logs: Floats) -> Floats:
     """Probabilities proportional to the exponentials of ``logs``."""
     weights = np.exp(logs - logs.max())

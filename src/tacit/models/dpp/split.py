@@ -47,7 +47,8 @@ class SplitSampler:
         self._signal = Projections(vectors, scan)
         logs = self._log_weights()
         self._law = law_of_logs(logs)
-        self.log_normaliser = float(np.logaddexp.reduce(logs))
+        with np.errstate(all="ignore"):  # whether a weight underflows may be private
+            self.log_normaliser = float(np.logaddexp.reduce(logs))
 
     @property
     def law_of_signal_slots(self) -> Floats:
