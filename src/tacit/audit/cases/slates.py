@@ -147,7 +147,7 @@ def _draws(sampler: Any) -> Check:
     """Three users, two of them with small records: how often their items are shown depends on the jitter."""
 
     def run(noise: Noise, draws: Draws) -> Finding:
-        mechanism = NaturalSlate(6, 3, 4.3, sampler=sampler)
+        mechanism = NaturalSlate(6, 3, 3.7, sampler=sampler)
         return slate_draws.fits(mechanism, SMALL_RECORDS, noise, draws.slates, case=f"3 of 6 items, {sampler} sampler")
 
     return run
