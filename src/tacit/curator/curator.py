@@ -232,9 +232,11 @@ class Curator:
         if places is None:
             return self._likes
         key = places.tobytes()
-        if key not in self._parts:
-            _remember(self._parts, key, self._likes.part(places))
-        return self._parts[key]
+        found = self._parts.get(key)
+        if found is None:  # another thread may clear the cache at any moment: it is not asked twice
+            found = self._likes.part(places)
+            _remember(self._parts, key, found)
+        return found
 
 
 def _remember(cache: dict[Any, Any], key: object, value: object) -> None:

@@ -112,7 +112,8 @@ class SlateAccount:
         if found is None:
             raise Conflict(
                 "nothing could be drawn for this request_id, for a reason that is not told, as it may depend on the ratings. The "
-                "charge stands and the id is used up: ask with a new one."
+                "charge stands and the id is used up: ask with a new one (counts or a kernel: with another epsilon, or by "
+                "popularity or similarity with a request_id)."
             ) from None
         return found
 

@@ -34,7 +34,7 @@ def room(k: int, epsilon: float) -> float:
 def stages(k: int, epsilon: float) -> Stages | None:
     """What picks an item, what counts its likes, and the epsilon that is left; None where there is no need to search.
 
-    The three add up to epsilon exactly: by Sterbenz's lemma neither difference is rounded.
+    The three add up to epsilon exactly: ``epsilon - left`` is not rounded (Sterbenz's lemma), nor is its half.
     """
     if _room(k, epsilon) >= MOST_PEOPLE:
         return None
@@ -62,7 +62,11 @@ def search_then_draw(
         whole = _slate(features, k, epsilon)
         return lambda likes: whole.prepare(likes).release
     pick, count, left = found
-    table = _slate(features, k, left).features  # refused here, if at all: below nothing but the range is another one
+    table, before = _slate(features, k, left).features, features
+    while not np.array_equal(
+        table, before
+    ):  # as the mechanism keeps them, so that below nothing but the range is another one
+        table, before = _slate(table, k, left).features, table
     least, margin = room(k, left), MARGIN / count.epsilon
     possible = np.flatnonzero(
         table.any(axis=1)

@@ -23,7 +23,7 @@ from tacit.mechanisms.scores import MOST_STEPS, Scores
 from tacit.mechanisms.votes import capped_totals
 from tacit.models.dpp.kernels import checked_features, checked_size, require_rank
 from tacit.models.dpp.laws import law_of_logs, subsets
-from tacit.models.dpp.tempered import MOST_NATS, TemperedSampler, features_of
+from tacit.models.dpp.tempered import MOST_NATS, TemperedSampler, along_axes, features_of
 
 MOST_OUTCOMES = 1 << 20
 _SOUND = 1e4  # condition number of features up to which 40 nats can be drawn: Known limits of the proof page
@@ -53,7 +53,7 @@ class TemperedSlate:
         keep(
             self,
             epsilon=positive("epsilon", self.epsilon),
-            features=kept(checked_features(self.features)),
+            features=kept(_scaled(checked_features(self.features))),
             relation=member("relation", Relation, self.relation),
             steps=whole("steps", self.steps, least=1, most=MOST_STEPS),
             most_nats=min(MOST_NATS, positive("most_nats", self.most_nats)),
@@ -65,6 +65,10 @@ class TemperedSlate:
         sizes = np.linalg.svd(np.linalg.qr(self.features, mode="r"), compute_uv=False)
         rank = int(np.count_nonzero(sizes > self._negligible * sizes[0]))
         keep(self, _rank=rank if self.k <= rank else require_rank(self.features, self.k))
+        if (
+            self._rank < self.features.shape[1]
+        ):  # by public features alone: votes must not decide which directions count
+            keep(self, features=kept(along_axes(self.features, self._rank)))
         if self.k < self.items:  # else there is but one slate, and nothing to be drawn
             self._require_nats(float(sizes[0] / sizes[self._rank - 1]))
 
@@ -198,3 +202,9 @@ def kept(features: NDArray[np.float64]) -> NDArray[np.float64]:
     own = np.array(features)
     own.flags.writeable = False
     return own
+
+
+def _scaled(features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By a power of 2, so that the largest number is about 1: tiny features could vanish beside votes, and that would show."""
+    exponent = int(np.frexp(np.abs(features).max(initial=0.0))[1])
+    return features if exponent == 0 else np.ldexp(features, -exponent)

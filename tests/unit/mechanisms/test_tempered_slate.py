@@ -365,7 +365,7 @@ def test_features_are_copied_and_the_mechanism_does_not_print_them() -> None:
     features = np.eye(3) * 4242.0
     mechanism = TemperedSlate(features, 2, 1.0, high=3.0)
     features[:] = 0.0
-    assert mechanism.features[0, 0] == 4242.0
+    assert mechanism.features[0, 0] == 4242.0 / 8192.0  # scaled by a power of 2
     assert not mechanism.features.flags.writeable
     assert "4242" not in repr(mechanism)
 
@@ -373,3 +373,46 @@ def test_features_are_copied_and_the_mechanism_does_not_print_them() -> None:
 def test_so_many_slates_are_not_listed() -> None:
     with pytest.raises(InvalidParameter, match="fewer items"):
         TemperedSlate(public(np.eye(60)), 8, 1.0, high=3.0).pmf(np.zeros((0, 60)))
+
+
+def test_votes_do_not_decide_which_directions_count() -> None:
+    """A row too small for the rank is left out whatever its votes: else the one vote that lifts it above another would show."""
+    theta, most = 0.2495, 160
+    small = 1.2e-4
+    features = np.zeros((2_000, 3))
+    features[[0, 1, 2], [0, 1, 2]] = 1.0, small, small * np.exp(-theta * (most - 0.5) / 2.0)
+    mechanism = TemperedSlate(features, 2, 2.0 * theta, high=float(most))
+    assert mechanism.features.shape == (2_000, 2)
+    drawn = [
+        set(map(tuple, mechanism.prepare(_votes_for(2, count, 2_000)).release_many(50).value.tolist()))
+        for count in (most, most - 1)
+    ]
+    assert drawn == [{(0, 1)}, {(0, 1)}]
+
+
+def _votes_for(item: int, count: int, items: int) -> sparse.csr_array:
+    cells = (np.ones(count), (np.arange(count), np.full(count, item)))
+    return sparse.csr_array(sparse.coo_array(cells, shape=(count, items)))
+
+
+def test_dependent_features_keep_their_law_along_fewer_axes(rng: np.random.Generator) -> None:
+    narrow = rng.integers(-2, 3, size=(6, 3)).astype(np.float64)
+    narrow[:3] = np.eye(3)
+    wide = np.hstack([narrow, narrow[:, :1] + narrow[:, 1:2]])
+    votes = (rng.random((9, 6)) < 0.5).astype(np.float64)
+    mechanism = TemperedSlate(wide, 2, 1.0, high=9.0)
+    assert mechanism.features.shape == (6, 3)
+    gram = wide @ wide.T
+    weights = np.exp(mechanism.theta * votes.sum(axis=0))
+    law = np.array([np.linalg.det(gram[np.ix_(y, y)]) * weights[list(y)].prod() for y in mechanism.outcomes()])
+    assert mechanism.pmf(votes) == pytest.approx(law / law.sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1.0, 1e300])
+def test_the_scale_of_features_changes_nothing(scale: float) -> None:
+    """Beside e^(nats/2) numbers near the smallest of all would vanish or not, by their votes."""
+    mechanism = TemperedSlate(np.full((2, 1), scale), 1, 0.1, high=100.0)
+    votes = _votes_for(0, 14, 2)
+    slates = mechanism.prepare(votes).release_many(20_000, ReplayedNoise(3)).value
+    assert mechanism.pmf(votes)[0] == pytest.approx(1.0 / (1.0 + np.exp(-1.4)), abs=1e-9)
+    assert (slates == 0).mean() == pytest.approx(1.0 / (1.0 + np.exp(-1.4)), abs=0.02)

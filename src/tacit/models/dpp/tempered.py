@@ -85,6 +85,8 @@ class TemperedSampler:
             raise InvalidParameter(f"log_weights must be {len(table)} finite numbers, one for each item.")
         self.k = checked_size(k, len(table))
         rank = require_rank(table, self.k) if rank is None else whole("rank", rank, least=self.k, most=min(table.shape))
+        if rank < table.shape[1]:
+            table = along_axes(table, rank)
         rows, top = weighted_rows(table, weights)
         self._vectors, values = left_singular(rows, rank)
         with np.errstate(divide="ignore"):
@@ -130,10 +132,25 @@ class TemperedSampler:
         return found
 
 
+def along_axes(features: Floats, rank: int) -> Floats:
+    """Features along their ``rank`` largest singular directions, n x rank: what is left out is the same whatever the weights.
+
+    Pivoted QR of the weighted rows would leave out what is smallest *there*: which directions count would then hang on votes. A
+    row that loses more than half of its length is rounding, and becomes 0.
+    """
+    axes = np.linalg.svd(np.linalg.qr(features, mode="r"), full_matrices=False)[2]
+    found: Floats = features @ axes[:rank].T
+    size = np.abs(features).max(axis=1, keepdims=True)
+    size[size == 0.0] = 1.0  # lengths are compared at a scale where squares do not vanish
+    lost = np.linalg.norm(found / size, axis=1) < 0.5 * np.linalg.norm(features / size, axis=1)
+    found[lost] = 0.0
+    return found
+
+
 def left_singular(rows: Floats, rank: int) -> tuple[Floats, Floats]:
     """The left singular vectors, one in a row, and singular values, descending, of a matrix of this rank with graded rows.
 
-    Rows of R beyond the rank are rounding, and would compete with true directions that are as small.
+    Rows of R beyond the rank, if there are any, are left out.
     """
     order = np.argsort(-np.abs(rows).max(axis=1), kind="stable")
     q, r, _ = qr(rows[order], mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
