@@ -206,7 +206,9 @@ class MechanismContract(MechanismCase):
         one.release(inputs[0])
         other.release(inputs[-1])
         assert repr(one) == before
-        assert getattr(one, "__dict__", None) == getattr(other, "__dict__", None)
+        kept, other_kept = getattr(one, "__dict__", {}), getattr(other, "__dict__", {})
+        assert kept.keys() == other_kept.keys()
+        assert all(np.array_equal(kept[name], other_kept[name]) for name in kept)  # public tables may be kept, too
 
     def test_guarantee_survives_json(self) -> None:
         guarantee = self.make(self.epsilon).guarantee
