@@ -14,7 +14,7 @@ from tacit.models.dpp.elementary import log_elementary
 from tacit.models.dpp.jacobi import one_sided_jacobi
 from tacit.models.dpp.kernels import weighted_rows
 from tacit.models.dpp.laws import subsets
-from tacit.models.dpp.tempered import MOST_NATS, TemperedSampler, features_of, require_nats
+from tacit.models.dpp.tempered import MOST_NATS, TemperedSampler, features_of
 
 VECTOR_E = np.array(
     [[int(digit) for digit in row] for row in ["1100", "0011", "1010", "0101", "1000", "0111"]], dtype=float
@@ -233,32 +233,6 @@ def test_a_rank_below_k_is_refused() -> None:
 
 def test_repr_shows_sizes_only() -> None:
     assert repr(TemperedSampler(VECTOR_E, np.zeros(6), 4)) == "TemperedSampler(6 items, k = 4)"
-
-
-def test_the_limit_is_on_public_numbers() -> None:
-    assert require_nats(0.5, 0.0, 80.0) == MOST_NATS == 40.0
-    for theta, low, high in ((0.5, 0.0, 80.001), (40.1, -1.0, 0.0), (1e300, 0.0, 1e300)):
-        with pytest.raises(InvalidParameter, match="at most 40"):
-            require_nats(theta, low, high)
-    assert require_nats(1.0, -10.0, 10.0, most=20.0) == 20.0
-    with pytest.raises(InvalidParameter, match="at most 20"):
-        require_nats(1.1, -10.0, 10.0, most=20.0)
-
-
-@pytest.mark.parametrize(
-    ("theta", "low", "high", "told"),
-    [
-        (1.0, 0.0, None, "high"),
-        (1.0, 0.0, math.inf, "high"),
-        (1.0, math.nan, 1.0, "low"),
-        (0.0, 0.0, 1.0, "theta"),
-        (1.0, 2.0, 2.0, "below high"),
-        (1.0, 3.0, 2.0, "below high"),
-    ],
-)
-def test_a_range_must_be_stated(theta: float, low: float, high: float, told: str) -> None:
-    with pytest.raises(InvalidParameter, match=told):
-        require_nats(theta, low, high)
 
 
 def test_features_of_a_kernel_give_it_back() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr
 
-from tacit.checks import finite, positive, whole
+from tacit.checks import whole
 from tacit.errors import InvalidParameter
 from tacit.models.dpp.coins import Coins
 from tacit.models.dpp.elementary import choose, log_table
@@ -25,20 +25,6 @@ from tacit.models.dpp.split import Projections
 MOST_NATS = 40.0  # theta (high - low)
 _UNIT = 2.0**-53
 _ERROR = 1e-9  # of the law, at most, by what a kernel has lost of the features it was made of
-
-
-def require_nats(theta: float, low: float, high: float, most: float = MOST_NATS) -> float:
-    """theta (high - low), if it is at most ``most``. All three are public, and ``high`` cannot be left out."""
-    theta, low, high = positive("theta", theta), finite("low", low), finite("high", high)
-    if not low < high:
-        raise InvalidParameter(f"low must be below high, and {low:g} is not below {high:g}.")
-    nats = theta * (high - low)
-    if not nats <= most:
-        raise InvalidParameter(
-            f"theta (high - low) must be at most {most:g}, not {nats:g}: beyond it float64 cannot tell the right slates. "
-            f"Take theta of at most {most / (high - low):g}, which spends less epsilon, or a narrower range."
-        )
-    return nats
 
 
 def features_of(kernel: ArrayLike) -> tuple[Floats, float]:
