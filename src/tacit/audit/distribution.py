@@ -72,6 +72,8 @@ def off_by(mechanism: M, factor: float = 1.1) -> M:
     fields: Any = mechanism
     if hasattr(mechanism, "rule"):  # its epsilon is that of the rule it repeats
         return replace(fields, rule=off_by(fields.rule, factor))  # type: ignore[no-any-return]
+    if hasattr(mechanism, "values"):  # its epsilon is the sum of those of three steps
+        return replace(fields, **{step: getattr(fields, step) * factor for step in ("count", "select", "values")})  # type: ignore[no-any-return]
     if hasattr(mechanism, "epsilon"):
         return replace(fields, epsilon=fields.epsilon * factor)  # type: ignore[no-any-return]
     return replace(fields, scale=fields.scale / factor)  # type: ignore[no-any-return]

@@ -13,8 +13,12 @@ from tacit.audit.cases import (
     counts,
     feature_slates,
     features,
+    grids,
     kernels,
+    moments,
+    partitions,
     private_selection,
+    recoveries,
     responses,
     selection,
     single,
@@ -22,8 +26,10 @@ from tacit.audit.cases import (
     sparse,
     subsets,
     sums,
+    swaps,
     tempered,
     training,
+    trees,
 )
 from tacit.audit.findings import AuditReport, By, TwinFinding
 from tacit.errors import UnknownName
@@ -49,9 +55,16 @@ NAMES = (
     "tempered-slate",
     "natural-subset",
     "gaussian-kernel",
+    "private-partition",
+    "local-swaps",
+    "sparse-recovery",
+    "grid-prototypes",
+    "tree-prototypes",
+    "popularity-share",
+    "gram-share",
 )
 SYSTEMS = {  # what a system's promises rest on
-    "multi-selection": ("vector-laplace", "sampled-gaussian"),
+    "multi-selection": ("vector-laplace", "sampled-gaussian", "tree-prototypes"),
     "private-selection": (
         "randomised-response",
         "top-response",
@@ -73,6 +86,15 @@ SYSTEMS = {  # what a system's promises rest on
         "sparse-vector",  # the same
         "laplace-sum",  # of counts, for any number of slates
     ),
+    "federated-prototypes": (
+        "private-partition",
+        "local-swaps",
+        "sparse-recovery",
+        "grid-prototypes",
+        "tree-prototypes",
+        "popularity-share",
+        "gram-share",
+    ),
 }
 _ROOMS = (
     responses,
@@ -90,6 +112,12 @@ _ROOMS = (
     tempered,
     subsets,
     kernels,
+    partitions,
+    swaps,
+    recoveries,
+    grids,
+    trees,
+    moments,
 )
 
 Progress = Callable[[int, int, str], None]  # done, in all, what comes next

@@ -21,6 +21,7 @@ from tacit.mechanisms import (
     FeatureSlate,
     GaussianKernel,
     GaussianSum,
+    GridPrototypes,
     GumbelTopK,
     LaplaceNoisyMax,
     LaplaceSum,
@@ -28,12 +29,16 @@ from tacit.mechanisms import (
     NaturalSubset,
     Peeling,
     PermuteAndFlip,
+    PopularityShare,
+    PrivatePartition,
     ProfileScores,
     RandomisedResponse,
     SampledGaussian,
+    SparseRecovery,
     SparseVector,
     TemperedSlate,
     TopResponse,
+    TreePrototypes,
     VectorLaplace,
     VoteTotals,
 )
@@ -118,6 +123,11 @@ def test_these_claims_are_attained(exact_report: AuditReport) -> None:
             for measure in (Measure.EPSILON, Measure.RANGE)
         ),
         (GaussianKernel.name, Measure.RHO),
+        (PrivatePartition.name, Measure.EPSILON),
+        (SparseRecovery.name, Measure.EPSILON),  # where nothing is selected
+        (GridPrototypes.name, Measure.EPSILON),
+        (TreePrototypes.name, Measure.RHO),
+        (PopularityShare.name, Measure.RHO),
     }
 
 
@@ -174,6 +184,18 @@ def test_every_broken_twin_is_caught(exact_report: AuditReport) -> None:
         ("half-the-noise-off-the-diagonal", 0.0405, 0.0407),  # 5/3 of the claim
         ("noise-for-each-triangle", 0.0405, 0.0407),
         ("kernel-replaced-as-added", 0.0487, 0.0488),
+        ("occupied-cubes-first", 1.29, 1.31),
+        ("occupied-cubes-only", math.inf, math.inf),
+        ("every-swap-spends-it-all", 1.4, 3.0),
+        ("noise-on-means", 165 * math.log(13 / 12) - 1e-6, 165 * math.log(13 / 12) + 1e-6),  # 13.2 for a claim of 0.1
+        ("picks-paid-once", 3.99, 4.0),
+        ("budget-as-published", 1.0666, 1.0667),  # (2 T + 2/3) epsilon with T = 5
+        ("noise-for-shorter-rows", 0.0340, 0.0342),  # 1 + .4 of the claim
+        ("one-level-paid-for", 0.0291, 0.0293),  # 1 + 2 * .1 of the claim
+        ("rows-of-any-length", 2.0 - 1e-9, 2.0 + 1e-9),  # 4 times the claim
+        ("whole-diagonal", 1.0 - 1e-9, 1.0 + 1e-9),
+        ("long-rows-on-the-head", 4.49, 4.51),
+        ("noise-shared-by-all", 0.625 - 1e-9, 0.625 + 1e-9),  # 5/4 of the claim
     ],
 )
 def test_twins_lose_what_theory_says(exact_report: AuditReport, name: str, low: float, high: float) -> None:
@@ -310,7 +332,7 @@ def test_sparse_vector_attains_its_claim_with_many_queries() -> None:
 
 
 def test_a_system_stands_for_the_mechanisms_it_rests_on() -> None:
-    assert suite.selected(["multi-selection"]) == ("vector-laplace", "sampled-gaussian")
+    assert suite.selected(["multi-selection"]) == ("vector-laplace", "sampled-gaussian", "tree-prototypes")
     assert (
         suite.selected(["gaussian-sum", "multi-selection"])[0] == "vector-laplace"
     )  # in the order of the table, each once
@@ -347,6 +369,18 @@ def test_private_slates_rest_on_every_mechanism_that_draws_or_prepares_one() -> 
     }
     names = [twin.name for twin in suite.all_twins()]
     assert len(set(names)) == len(names)
+
+
+def test_federated_prototypes_rest_on_their_steps_and_on_moment_shares() -> None:
+    assert suite.selected(["federated-prototypes"]) == (
+        "private-partition",
+        "local-swaps",
+        "sparse-recovery",
+        "grid-prototypes",
+        "tree-prototypes",
+        "popularity-share",
+        "gram-share",
+    )
 
 
 def test_boxed_scores_are_enumerated_plain_and_calibrated(exact_report: AuditReport) -> None:

@@ -27,12 +27,15 @@ PAGES = sorted(
         "bounded-counts",
         "gaussian-sum",
         "sampled-gaussian",
+        "tree-prototypes",
         "exact-samplers",
         "natural-slate",
         "natural-subset",
         "feature-slate",
         "tempered-slate",
         "gaussian-kernel",
+        "popularity-share",
+        "gram-share",
         "private-slates",
     )
 )

@@ -11,7 +11,7 @@ from tacit.audit.twins import no_promise
 from tacit.guarantees import Guarantee, Release
 from tacit.guarantees.sampled_gaussian import epsilon_of_sampled
 from tacit.guarantees.zcdp import epsilon_of_rho
-from tacit.mechanisms import GaussianKernel, GaussianSum, SampledGaussian
+from tacit.mechanisms import GaussianKernel, GaussianSum, GramShare, PopularityShare, SampledGaussian, TreePrototypes
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 
@@ -37,8 +37,10 @@ class Mislabelled:
 
 def with_less_noise(real: Any, factor: float) -> Mislabelled:
     """Runs ``real`` with its noise divided by ``factor`` (for selection: its rate multiplied) and claims what it claims."""
-    if isinstance(real, GaussianSum | GaussianKernel):  # rho goes with the square of the noise
+    if isinstance(real, GaussianSum | GaussianKernel | TreePrototypes):  # rho goes with the square of the noise
         runs: Any = replace(real, epsilon=epsilon_of_rho(real.rho * factor**2, real.delta))
+    elif isinstance(real, PopularityShare | GramShare):
+        runs = replace(real, rho=real.rho * factor**2)
     elif isinstance(real, SampledGaussian):
         less = real.noise_multiplier / factor
         runs = replace(real, epsilon=epsilon_of_sampled(less, real.rate, real.steps, real.delta))

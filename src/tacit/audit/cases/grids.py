@@ -1,0 +1,95 @@
+"""Prototypes by a grid: what the steps spend together, exactly; the noise of an entity without users; and a look from outside."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.audit import check, distribution, empirical, lattice
+from tacit.audit.cases import Case, Draws, FromOutside, Twin
+from tacit.audit.findings import By, Finding, Measure
+from tacit.audit.twins.prototypes import PublishedShares
+from tacit.mechanisms import GridPrototypes, ProfileBounds
+from tacit.mechanisms.noise import Noise
+from tacit.mechanisms.samplers import discrete_laplace
+
+_NAME = GridPrototypes.name
+_TRIALS = (1, 3)
+_ITEMS = 40
+_CLUSTERS = 256
+
+
+def cases() -> list[Case]:
+    return [
+        *(Case(_NAME, By.EXACT, _spent(_made(1.0, trials))) for trials in _TRIALS),
+        Case(_NAME, By.DISTRIBUTION, _sampler),
+        *(look.case() for look in from_outside()),
+    ]
+
+
+def twins() -> list[Twin]:
+    published = PublishedShares(epsilon=0.1, trials=5)
+    return [
+        Twin(
+            PublishedShares.name,
+            _NAME,
+            "the published budget, in which only some of the steps are counted",
+            _spent(published),
+        ),
+        *(look.twin() for look in from_outside()),
+    ]
+
+
+def from_outside() -> list[FromOutside]:
+    return [
+        FromOutside(
+            GridPrototypes(ProfileBounds(_ITEMS, 1, 5.0), 1, 2.0, 4, p=1, depth=1, swaps=1, picked=_ITEMS), _empirical
+        )
+    ]
+
+
+def _made(epsilon: float, trials: int) -> GridPrototypes:
+    return GridPrototypes(ProfileBounds(6, 3, 5.0), 2, epsilon, 100, trials=trials)
+
+
+def _spent(mechanism: Any) -> Any:
+    """The epsilons that the steps run at, added up as fractions. What each of them loses is enumerated for itself."""
+
+    def run(noise: Noise, draws: Draws) -> Finding:
+        trials = mechanism.trials
+        case = f"{trials} trial{'s' * (trials > 1)}, the steps together"
+        return check.judged(mechanism, case, Measure.EPSILON, float(mechanism.epsilons.total))
+
+    return run
+
+
+def _sampler(noise: Noise, draws: Draws) -> Finding:
+    """Entities without users: the sizes of their clusters are noise alone."""
+    mechanism = GridPrototypes(ProfileBounds(1, 1, 5.0), _CLUSTERS, 8.0, 100, p=1, depth=1, swaps=1)
+    sizes = np.concatenate([mechanism.release(np.zeros((0, 1)), noise).value.sizes for _ in range(12)])
+
+    def fit(law: GridPrototypes) -> float:
+        return distribution.lattice_p_value(
+            sizes.astype(np.int64), lambda n: discrete_laplace.cdf(n, law.recovery.count_scale), cells=40
+        )
+
+    return check.sampled(
+        mechanism,
+        fit(mechanism),
+        fit(distribution.off_by(mechanism, 1.25)),
+        loss=lattice.laplace_loss(mechanism.recovery.size_pmf, 1),
+        draws=sizes.size,
+        case="the sizes of clusters of nobody",
+        off="25 %",
+    )
+
+
+def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
+    """Of each of forty items four users, or five: a mean times what it was divided by is a noisy sum, and each is a trial."""
+
+    def drawn(users: int) -> NDArray[np.float64]:
+        rows = 5.0 * np.tile(np.eye(_ITEMS), (users, 1))
+        found = [mechanism.release(rows, noise).value for _ in range(-(-draws.single // _ITEMS))]
+        return np.concatenate([one.centres[0] * max(float(one.sizes[0]), 1.0) for one in found])
+
+    return check.from_below(mechanism, empirical.lower_bound_by_threshold(drawn(4), drawn(5)), case="a full row added")

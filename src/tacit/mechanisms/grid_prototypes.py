@@ -1,0 +1,167 @@
+"""Prototypes of an entity's users by a private grid, private swaps and sparse noisy means.
+
+Proof: docs/proofs/grid-prototypes.md.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from tacit.checks import keep, positive, whole
+from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Release
+from tacit.guarantees.rounding import down, up
+from tacit.mechanisms.drawn import released
+from tacit.mechanisms.exponential import gumbel_choice
+from tacit.mechanisms.grid_points import GridPoints
+from tacit.mechanisms.grid_shares import GridEpsilons, GridShares
+from tacit.mechanisms.local_swaps import LocalSwaps, nearest_two
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
+from tacit.mechanisms.partition import HALF_SIDE, MOST_DIMENSIONS, PrivatePartition
+from tacit.mechanisms.profile_bounds import STEPS, ProfileBounds, root_up
+from tacit.mechanisms.prototypes import Prototypes
+from tacit.mechanisms.sparse_recovery import SparseRecovery
+from tacit.models.public_projection import uniform_shift
+
+_CELLS = 1 << 22  # distances at a time
+
+
+@dataclass(frozen=True)
+class GridPrototypes:
+    """``k`` prototypes of users' rows: pure epsilon-DP for one user, whatever the number of users, which stays private.
+
+    ``users`` is the public order of magnitude of that number. ``p``, the dimension of the projection, ``depth`` of the grid,
+    ``swaps`` and ``picked`` items follow from public constants if left out. ``seed`` is public: it draws no noise.
+    """
+
+    name: ClassVar[str] = "grid-prototypes"
+    bounds: ProfileBounds
+    k: int
+    epsilon: float
+    users: int
+    p: int | None = None
+    depth: int | None = None
+    swaps: int | None = None
+    trials: int = 1
+    picked: int | None = None
+    repetitions: int = 1
+    shares: GridShares = field(default_factory=GridShares)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        users = whole("users", self.users, least=1, most=1 << 28)
+        k = whole("k", self.k, least=1, most=1 << 16)
+        p = max(2, math.floor(0.5 * math.log(users))) if self.p is None else self.p
+        depth = max(2, math.floor(math.log2(users) / 2)) if self.depth is None else self.depth
+        keep(
+            self,
+            k=k,
+            epsilon=positive("epsilon", self.epsilon),
+            users=users,
+            p=whole("p", p, least=1, most=MOST_DIMENSIONS),
+            depth=whole("depth", depth, least=1, most=16),
+            swaps=whole("swaps", min(k, 20) if self.swaps is None else self.swaps, least=1, most=1 << 16),
+            trials=whole("trials", self.trials, least=1, most=1 << 10),
+            picked=whole(
+                "picked",
+                self.bounds.items_each if self.picked is None else self.picked,
+                least=1,
+                most=self.bounds.items,
+            ),
+            repetitions=whole("repetitions", self.repetitions, least=1, most=64),
+            seed=whole("seed", self.seed, least=0, most=(1 << 63) - 1),
+        )
+        _ = self.partition, self.local_swaps, self.recovery  # each refuses what it cannot draw, before rows are read
+
+    @cached_property
+    def epsilons(self) -> GridEpsilons:
+        """What each step spends."""
+        return self.shares.of(self.epsilon, self.trials)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        spent = self.epsilons
+        steps = (self.partition.guarantee, self.local_swaps.guarantee, self.recovery.guarantee)
+        each = [Fraction(step.loss.value) for step in steps if step.loss is not None]
+        rho = up(self.trials * (sum(each) + (self.repetitions - 1) * each[0]) + Fraction(spent.final) ** 2 / 8)
+        loss = Loss(LossKind.ZCDP, rho) if len(each) == len(steps) and math.isfinite(rho) else None
+        return Guarantee(self.epsilon, ONE_USER, proof=self.name, loss=loss)
+
+    @cached_property
+    def partition(self) -> PrivatePartition:
+        """The grid: once in every trial and repetition."""
+        epsilon = down(Fraction(self.epsilons.candidates) / self.repetitions)
+        return PrivatePartition(self.p or 0, self.depth or 0, epsilon)
+
+    @cached_property
+    def local_swaps(self) -> LocalSwaps:
+        """The choice of k candidates, once in every trial."""
+        return LocalSwaps(self.k, self.epsilons.swaps, self.swaps or 0)
+
+    @cached_property
+    def recovery(self) -> SparseRecovery:
+        """Sizes and values, once in every trial. Sums are divided by at least a quarter of an even cluster's users."""
+        spent = self.epsilons
+        least = max(1.0, self.users / (4 * self.k))
+        return SparseRecovery(self.bounds, self.k, self.picked or 0, spent.count, spent.select, spent.values, least)
+
+    def release(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> Release[Prototypes]:
+        """The prototypes of one trial: the only one, or one chosen privately. Without a user the path is the same."""
+        table = self.bounds.bounded(rows, noise)
+        trials = [self._trial(table, trial, noise) for trial in range(self.trials)]
+        chosen = 0
+        if self.trials > 1:
+            bound = self.trial_loss_bound
+            losses = np.array([[self.trial_loss(table, trial) for trial in trials]])
+            chosen = int(gumbel_choice(-losses, Fraction(self.epsilons.final) / bound, noise)[0])
+        return released(trials[chosen], self.guarantee, noise)
+
+    def _trial(self, table: sparse.csr_array, trial: int, noise: Noise) -> Prototypes:
+        points = GridPoints(self.bounds, self.p or 0, self.seed, trial).of(table)
+        candidates = self._candidates(points, trial, noise)
+        centres = candidates[self.local_swaps.release(points, candidates, noise).value]
+        nearest, _, _ = nearest_two(points.T.astype(np.float64), centres.T.astype(np.float64), math.inf)
+        return self.recovery.recover(table, nearest, noise)
+
+    def _candidates(self, points: NDArray[np.int64], trial: int, noise: Noise) -> NDArray[np.int64]:
+        """The centres of the grid, and of further grids over a cube twice as wide whose middle is shifted publicly."""
+        found = [self.partition.release(points, noise).value]
+        wide = replace(self.partition, half_side=2 * HALF_SIDE)
+        for which in range(1, self.repetitions):
+            shift = uniform_shift(HALF_SIDE, self.p or 0, self.seed, self.repetitions * trial + which)
+            found.append(wide.release(points + shift, noise).value - shift)
+        return np.unique(np.concatenate(found), axis=0)
+
+    @cached_property
+    def _coarser(self) -> int:
+        """By how many bits the loss of a trial is shortened, so that that of one user is at most 2^34 and sums fit 64 bits."""
+        return max(0, (4 * self.bounds.l2_squared_steps).bit_length() - 34)
+
+    @property
+    def trial_loss_bound(self) -> int:
+        """The most that one user adds to the loss of a trial: (2 R)^2, in the units of that loss."""
+        return max(1, 4 * self.bounds.l2_squared_steps >> self._coarser)
+
+    def trial_loss(self, table: sparse.csr_array, trial: Prototypes) -> int:
+        """The sum over users of the squared distance to the nearest prototype, at most (2 R)^2 each. Private.
+
+        Prototypes are rounded to steps and cut to length R; numbers that were not released count as 0.
+        """
+        steps = np.rint(trial.filled() / float(self.bounds.step)).astype(np.int64)
+        steps = np.clip(steps, -STEPS, STEPS)
+        norm = root_up((steps * steps).sum(axis=1))
+        over = norm > self.bounds.l2_steps
+        steps[over] = np.sign(steps[over]) * (np.abs(steps[over]) * self.bounds.l2_steps // norm[over, None])
+        squares, most, total = (steps * steps).sum(axis=1), 4 * self.bounds.l2_squared_steps, 0
+        size = max(1, _CELLS // self.k)
+        for first in range(0, table.shape[0], size):
+            part = table[first : first + size]
+            own = np.asarray((part * part).sum(axis=1), dtype=np.int64).reshape(-1, 1)
+            apart = own - 2 * np.asarray(part @ steps.T) + squares
+            total += int((np.minimum(apart.min(axis=1), most) >> self._coarser).sum())
+        return total
