@@ -7,8 +7,11 @@ INSTALLED := $(VENV)/.installed
 DOCS_INSTALLED := $(VENV)/.installed-docs
 PEERS := .venv-peers
 PEERS_INSTALLED := $(PEERS)/.installed
+FLOWER := .venv-flower
+FLOWER_INSTALLED := $(FLOWER)/.installed
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 WORKERS ?= 2
+APART := --ignore=tests/integration --ignore=tests/flower
 
 .DEFAULT_GOAL := help
 
@@ -33,6 +36,13 @@ $(PEERS_INSTALLED): benchmarks/peers-requirements.txt
 	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(PEERS)/bin/python -m pip install --quiet -r benchmarks/peers-requirements.txt
 	@touch $@
 
+# Flower asks for older versions of what the service and the command line use: it has an environment of its own too.
+$(FLOWER_INSTALLED): pyproject.toml flower-constraints.txt
+	@echo "Setting up $(FLOWER) (once; a minute or two) ..."
+	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(FLOWER)/bin/python -m pip install --quiet -c flower-constraints.txt -e '.[fast,flower]' 'flwr[simulation]' pytest
+	@touch $@
+
 .PHONY: setup
 setup: $(INSTALLED) ## install tacit and its tools into .venv
 
@@ -49,19 +59,23 @@ check: $(INSTALLED) ## lint, format, types, import contracts
 
 .PHONY: test
 test: check ## check, then unit, property and statistical tests
-	@$(BIN)/pytest -n $(WORKERS) -q --ignore=tests/integration tests
+	@$(BIN)/pytest -n $(WORKERS) -q $(APART) tests
 
 .PHONY: unit
 unit: $(INSTALLED) ## unit and property tests only
-	@$(BIN)/pytest -n $(WORKERS) -q -m "not statistical" --ignore=tests/integration tests
+	@$(BIN)/pytest -n $(WORKERS) -q -m "not statistical" $(APART) tests
 
 .PHONY: statistical
 statistical: $(INSTALLED) ## only the tests that draw many samples; TACIT_SEED=fresh for new ones
-	@$(BIN)/pytest -n $(WORKERS) -q -m statistical --ignore=tests/integration tests
+	@$(BIN)/pytest -n $(WORKERS) -q -m statistical $(APART) tests
 
 .PHONY: integration
 integration: $(INSTALLED) ## the ledger with restarts, several processes and a real PostgreSQL
 	@TACIT_REQUIRE_POSTGRESQL=1 $(BIN)/pytest -n $(WORKERS) -q tests/integration
+
+.PHONY: flower
+flower: $(FLOWER_INSTALLED) ## federations over Flower: simulated, and as processes with TLS and keys
+	@FLWR_TELEMETRY_ENABLED=0 RAY_USAGE_STATS_ENABLED=0 $(FLOWER)/bin/pytest -q -W ignore::DeprecationWarning tests/flower
 
 .PHONY: bench
 bench: $(INSTALLED) $(PEERS_INSTALLED) ## speed and memory as ratios; ONLY=name runs a part
@@ -73,5 +87,5 @@ docs: $(DOCS_INSTALLED) ## build the documentation into site/
 
 .PHONY: clean
 clean: ## remove everything that was built or installed
-	@rm -rf $(VENV) $(PEERS) site build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(PEERS) $(FLOWER) site build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

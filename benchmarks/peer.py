@@ -28,6 +28,10 @@ class Peer:
 
     def seconds(self, ask: dict[str, Any]) -> float:
         """What the peer took for one unit of what was asked."""
+        return float(self.answer(ask))
+
+    def answer(self, ask: dict[str, Any]) -> Any:
+        """What the peer says to one line: a number, or an object of several."""
         self._process.stdin.write(json.dumps(ask) + "\n")  # type: ignore[union-attr]
         self._process.stdin.flush()  # type: ignore[union-attr]
-        return float(self._process.stdout.readline())  # type: ignore[union-attr]
+        return json.loads(self._process.stdout.readline())  # type: ignore[union-attr]

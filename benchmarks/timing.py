@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import TypedDict
 
+LOWER = "ratio = ours / theirs, lower is better"  # in the note of a row that compares losses or sizes, not times
+
 
 class Row(TypedDict):
     """One line of benchmarks/results.json."""

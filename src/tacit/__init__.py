@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tacit.curator import Curator as Curator
     from tacit.curator import fit as fit
     from tacit.device import Device as Device
+    from tacit.entity import Entity as Entity
     from tacit.ledger import Budget as Budget
     from tacit.messages.store import Store as Store
 
@@ -20,6 +21,8 @@ _ROOMS = (
     "curator",
     "data",
     "device",
+    "engines",
+    "entity",
     "errors",
     "evaluation",
     "guarantees",
@@ -35,11 +38,12 @@ _NAMES = {
     "Budget": "tacit.ledger",
     "Curator": "tacit.curator",
     "Device": "tacit.device",
+    "Entity": "tacit.entity",
     "Store": "tacit.messages.store",
     "fit": "tacit.curator",
 }
 
-__all__ = ["Budget", "Curator", "Device", "Store", "__version__", "fit", *_ROOMS]
+__all__ = ["Budget", "Curator", "Device", "Entity", "Store", "__version__", "fit", *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:

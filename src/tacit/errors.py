@@ -24,6 +24,8 @@ TacitError
 ├── BudgetExhausted           a charge does not fit into what is left; nothing was charged
 ├── GuaranteeRefused          a guarantee that the subject's terms cannot charge
 ├── Conflict                  an id that was used before, for something else
+├── TooFewEntities            too few entities are left for a sum to hide each of them; nothing was unmasked
+├── InconsistentShares        an entity dealt shares that do not give what it is committed to; there is no total
 └── LedgerError
     ├── LedgerMissing         there is no ledger at that place
     ├── LedgerExists          there is one already
@@ -141,6 +143,14 @@ class GuaranteeRefused(TacitError):
 
 class Conflict(TacitError):
     code = "conflict"
+
+
+class TooFewEntities(TacitError):
+    code = "too-few-entities"
+
+
+class InconsistentShares(TacitError):
+    code = "inconsistent-shares"
 
 
 class LedgerError(TacitError):

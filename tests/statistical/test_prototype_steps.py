@@ -65,7 +65,7 @@ def test_sizes_are_audited_close_to_their_claim(epsilon: float, holds: bool, noi
 
 @pytest.mark.parametrize(("epsilon", "holds"), [(1.0, True), (2.0, False)])
 def test_the_first_pick_is_audited_close_to_its_claim(epsilon: float, holds: bool, noise: Noise) -> None:
-    k, items = 6_000, 12
+    k, items = 20_000, 12
     mechanism = SparseRecovery(ProfileBounds(items, items, 1.0), k, 1, 1.0, epsilon, 1.0)
     picks = []
     for row in (np.eye(items)[:1] * 0.0, np.eye(items)[:1]):  # nobody likes anything, or one user likes item 0

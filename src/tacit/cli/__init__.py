@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from tacit import __version__
-from tacit.cli import data, ledger
+from tacit.cli import data, entity, federate, ledger
 from tacit.cli.audit import audit
 from tacit.cli.demo import demo
 from tacit.cli.evaluate import evaluate
@@ -31,6 +31,8 @@ app.command("evaluate", epilog="Example: tacit evaluate multi-selection --quick 
     evaluate
 )
 app.add_typer(data.app, name="data")
+app.add_typer(entity.app, name="entity")
+app.add_typer(federate.app, name="federate")
 app.add_typer(ledger.app, name="ledger")
 
 

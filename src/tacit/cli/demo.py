@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tacit.audit import AuditReport
+    from tacit.cli.demo_federated_prototypes import Shown as Federated
     from tacit.cli.demo_multi_selection import Shown as Selection
     from tacit.cli.demo_private_selection import Shown as Billed
     from tacit.cli.demo_private_slates import Shown as Drawn
@@ -33,6 +34,7 @@ def demo(
 ) -> None:
     """The main job on embedded data: recommend from it privately, release from it, print every guarantee, audit every claim."""
     from tacit.cli.audit import audited
+    from tacit.cli.demo_federated_prototypes import show as federated_prototypes
     from tacit.cli.demo_multi_selection import show as multi_selection
     from tacit.cli.demo_private_selection import show as private_selection
     from tacit.cli.demo_private_slates import show as private_slates
@@ -70,25 +72,34 @@ def demo(
     else:
         _routes(console, drawn)
 
-    console.print("\n[bold]5. Releases[/bold]  Each answer is drawn anew with exact noise from the operating system.")
+    console.print(
+        "\n[bold]5. Federated prototypes[/bold]  Entities learn from each other's users, and nobody sees whose rows they were."
+    )
+    federated = federated_prototypes(ratings, console)
+    if federated is None:
+        console.print("   Not shown: it needs three entities of ten users.")
+    else:
+        _federations(console, federated)
+
+    console.print("\n[bold]6. Releases[/bold]  Each answer is drawn anew with exact noise from the operating system.")
     curator, device = list(curator_releases(ratings)), list(device_releases(ratings))
     _table(console, "A trusted curator answers about everybody (protects one user's rows)", curator)
     _table(console, "Devices answer for themselves (nobody is trusted)", device)
 
     guarantees = [shown.guarantee for shown in curator]
     basic, best = compose(guarantees), tight(guarantees, DELTA)
-    console.print("\n[bold]6. What the curator's answers add up to, for each user[/bold]")
+    console.print("\n[bold]7. What the curator's answers add up to, for each user[/bold]")
     console.print(f"   basic composition: {basic}")
     console.print(f"   tight composition: {best}")
     console.print(f"   with a device's:   {_refusal(basic, device[1].guarantee)}\n", soft_wrap=True)
 
     console.print(
-        "[bold]7. The audit[/bold]  Every claim against its exact or empirical loss; every broken twin must be caught."
+        "[bold]8. The audit[/bold]  Every claim against its exact or empirical loss; every broken twin must be caught."
     )
     report = audited()
     _summary(console, report)
     if json_file is not None:
-        _write(json_file, ratings, selection, billed, drawn, [*curator, *device], best, report)
+        _write(json_file, ratings, selection, billed, drawn, federated, [*curator, *device], best, report)
     if not report.passed:
         raise typer.Exit(1)
 
@@ -194,6 +205,28 @@ def _routes(console: "Console", shown: "Drawn") -> None:
     )
 
 
+def _federations(console: "Console", shown: "Federated") -> None:
+    from rich.table import Table
+
+    users = shown.ways[0].users
+    title = f"{users:,} users with held-out items: means, and the gain over the entity's own rows, user by user"
+    table = Table("method", "epsilon", "recall@20", "NDCG@20", "gain", "", title=title, title_justify="left")
+    for way in shown.ways:
+        gain = f"{way.gain:+.4f} ± {way.gain_error:.4f}" if way.gain_error else ""
+        table.add_row(way.method, f"{way.epsilon:g}", f"{way.recall:.4f}", f"{way.ndcg:.4f}", gain, way.remark)
+    console.print(table)
+    console.print(
+        f"   {shown.verdict} Papers, films and hospitals: tacit evaluate federated-prototypes", soft_wrap=True
+    )
+
+
+def _federated(shown: "Federated") -> dict[str, Any]:
+    """What was promised and sent, and how the entities' recommendations compare. Rows and what gates found stay inside."""
+    ways = [{**way._asdict(), "epsilon": "inf" if isinf(way.epsilon) else way.epsilon} for way in shown.ways]
+    guarantees = [guarantee.to_json() for guarantee in shown.guarantees]
+    return {**shown._asdict(), "guarantees": guarantees, "stages": list(shown.stages), "ways": ways}
+
+
 def _drawn(shown: "Drawn") -> dict[str, Any]:
     """The slate as it left the curator, and how the routes compare."""
     ways = [{**way._asdict(), "epsilon": "inf" if isinf(way.epsilon) else way.epsilon} for way in shown.ways]
@@ -222,6 +255,7 @@ def _write(
     selection: "Selection | None",
     billed: "Billed | None",
     drawn: "Drawn | None",
+    federated: "Federated | None",
     rows: list["Shown"],
     total: "Guarantee",
     report: "AuditReport",
@@ -240,6 +274,7 @@ def _write(
         "multi_selection": None if selection is None else _selection(selection),
         "private_selection": None if billed is None else _billed(billed),
         "private_slates": None if drawn is None else _drawn(drawn),
+        "federated_prototypes": None if federated is None else _federated(federated),
         "releases": shown,
         "total": total.to_json(),
         "audit": report.to_json(),

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tacit.evaluation.effort import Effort
     from tacit.evaluation.result import Result
 
-MULTI, PRIVATE, SLATES = "multi-selection", "private-selection", "private-slates"
-SYSTEMS = (MULTI, PRIVATE, SLATES)
+MULTI, PRIVATE, SLATES, FEDERATED = "multi-selection", "private-selection", "private-slates", "federated-prototypes"
+SYSTEMS = (MULTI, PRIVATE, SLATES, FEDERATED)
 
 
 def evaluate(
@@ -28,7 +28,8 @@ def evaluate(
             help="multi-selection: a name from `tacit data list`, a MovieLens folder, or movielens-mix (three sets found through "
             "TACIT_DATA); by default movielens-small. private-selection: display, search, trained, movielens-100k, open-bandit or "
             "all, which is the default. private-slates: movielens-1m, movielens-100k, movielens-small or a folder; by "
-            "default movielens-1m if TACIT_DATA has it, otherwise movielens-small.",
+            "default movielens-1m if TACIT_DATA has it, otherwise movielens-small. federated-prototypes: movielens-1m, "
+            "movielens-100k, eicu, made-up or a folder; by default all that TACIT_DATA has. Made-up worlds are always tried.",
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="About a minute: fewer trials, fewer settings.")] = False,
@@ -55,7 +56,9 @@ def evaluate(
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Processes for trials; by default one for each processor (multi-selection)."
+            min=1,
+            metavar="N",
+            help="Processes; by default one for each processor (multi-selection, federated-prototypes).",
         ),
     ] = None,
 ) -> None:
@@ -68,7 +71,9 @@ def evaluate(
     if quick and full:
         raise typer.BadParameter("--quick and --full exclude each other.")
     if system != MULTI:
-        _refuse(system, {"--trials": trials, "--look-alikes": look_alikes, "--workers": workers})
+        _refuse(system, {"--trials": trials, "--look-alikes": look_alikes})
+        if system != FEDERATED:
+            _refuse(system, {"--workers": workers})
     check_json_target(json_file)
     if plots is not None:
         _check_folder(plots)
@@ -92,6 +97,15 @@ def evaluate(
         with _progress() as told:
             result = private_slates(data, effort, seed=seed, progress=told)
         _tell(result, print_slates, draw_slates, json_file, plots)
+        return
+    if system == FEDERATED:
+        from tacit.cli.federated_prototypes_tables import print_result as print_federated
+        from tacit.evaluation.federated_prototypes import evaluate as federated
+        from tacit.evaluation.federated_prototypes.plots import draw as draw_federated
+
+        with _progress() as told:
+            result = federated(data, effort, seed=seed, workers=workers or os.cpu_count() or 1, progress=told)
+        _tell(result, print_federated, draw_federated, json_file, plots)
         return
     from tacit.cli.multi_selection_tables import print_result as print_multi
     from tacit.evaluation.multi_selection.plots import draw as draw_multi

@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tacit.evaluation.multi_selection.baseline import BASELINE, FREE, STATED_BY
+from tacit.evaluation.multi_selection.look_alikes import PRIVATE
 from tacit.evaluation.multi_selection.plan import DRAWS, SIZES
 from tacit.evaluation.result import PAPER, Claim, Result, Row, Setting
 
@@ -49,6 +50,8 @@ def print_result(console: "Console", result: Result) -> None:
     )
     if any("training_epsilon" in row.setting for row in result.rows):
         console.print(_private(result))
+    if result.select("d_f", look_alikes=PRIVATE):
+        console.print(_look_alikes(result, etas))
     console.print(_facts(result))
     console.print(_claims("Claims", [claim for claim in result.claims if claim.paper != STATED_BY]))
     console.print(
@@ -146,6 +149,26 @@ def _private(result: Result) -> Table:
         else:
             plain = result.find("d_f", method, **same)
         table.add_row(f"{method} + {model}", *(_cell(result, row) for row in (plain, *found)))
+    return table
+
+
+def _look_alikes(result: Result, etas: list[float]) -> Table:
+    """What a server loses that holds no real person's features."""
+    title = "Look-alikes: d_i / d_f of exact + ridge, k=5. Public ones are of nobody: a release has to beat them"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("look-alikes")
+    rows = [row for row in result.select("d_f", "exact", k=5) if "look_alikes" in row.setting]
+    shown = [eta for eta in etas if any(row.setting.get("eta") == eta for row in rows)]
+    for eta in shown:
+        table.add_column(f"eta {eta:g}", justify="right", no_wrap=True)
+    kinds = dict.fromkeys((row.setting["look_alikes"], row.setting.get("epsilon")) for row in rows)
+    for kind, epsilon in kinds:
+        cells = []
+        for eta in shown:
+            found = {"look_alikes": kind, "eta": eta, "k": 5} | ({} if epsilon is None else {"epsilon": epsilon})
+            slate, pick = (result.select(metric, "exact", **found)[0] for metric in ("d_i", "d_f"))
+            cells.append(f"{slate.value:.4f} / {pick.value:.4f} ±{pick.stderr or 0.0:.4f}")
+        table.add_row(str(kind) if epsilon is None else f"{kind}, epsilon {epsilon:g}", *cells)
     return table
 
 

@@ -5,6 +5,7 @@ from tacit.curator.counterfactual import TermSum
 from tacit.curator.curator import Curator
 from tacit.curator.factorise import factorise
 from tacit.curator.fit import PrivateTraining, fit
+from tacit.curator.look_alikes import PrivateLookAlikes, genre_centre
 from tacit.curator.slate_plan import Plan, plan
 from tacit.curator.slate_routes import Route
 
@@ -13,10 +14,12 @@ __all__ = [
     "ClickSum",
     "Curator",
     "Plan",
+    "PrivateLookAlikes",
     "PrivateTraining",
     "Route",
     "TermSum",
     "factorise",
     "fit",
+    "genre_centre",
     "plan",
 ]

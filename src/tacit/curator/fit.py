@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 from tacit.checks import whole
 from tacit.curator.factorise import RANK, factorise
+from tacit.curator.look_alikes import PrivateLookAlikes, of_ratings, wanted_users
 from tacit.data.draw import generator
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter, NoLookAlikes
 from tacit.guarantees import ONE_USER, Guarantee, nothing, pure
+from tacit.ledger import PrivacyLedger
+from tacit.messages.look_alikes import LookAlikes
 from tacit.messages.store import Store
 from tacit.models.features import FeatureSpace, GenreProfile
 from tacit.models.items import Items
@@ -53,8 +56,10 @@ def fit(
     ratings: Ratings,
     *,
     model: Model = "network",
-    look_alikes: NDArray[Any] | None = None,
+    look_alikes: NDArray[Any] | PrivateLookAlikes | LookAlikes | None = None,
     look_alikes_guarantee: Guarantee | None = None,
+    ledger: PrivacyLedger | None = None,
+    subject: str = "users",
     least: int = LEAST,
     rows: int | None = None,
     epochs: int = 10,
@@ -69,15 +74,22 @@ def fit(
     ``model``: "network" and "two-tower" learn from genres, "factors" from who rated what; ``rank`` is of the factors.
     ``look_alikes``: features, one row each, or a mask of users; by default all users with at least ``least`` ratings, likes and
     dislikes among them. Say in ``look_alikes_guarantee`` what protects them, if something does; where none are asked for, nothing
-    has to.
+    has to. `PrivateLookAlikes` releases prototypes of those users instead, charged to ``subject``, who is enrolled in ``ledger``;
+    `LookAlikes` were released before, by organisations of their own.
     ``rows``: train on so many random ratings; ``epochs`` passes over them. With ``private`` neither applies: it draws users.
     """
     if model not in get_args(Model):
         raise InvalidParameter(f"the model must be one of {', '.join(get_args(Model))}, not {model!r}.")
     _check_ratings(ratings, model)
+    wished = look_alikes if isinstance(look_alikes, PrivateLookAlikes | LookAlikes) else None
+    _check_released(wished, look_alikes_guarantee, ledger)
+    if isinstance(wished, LookAlikes):
+        look_alikes, look_alikes_guarantee = wished.rows, wished.guarantee
+    elif wished is not None:
+        look_alikes = None
     mask = _mask(look_alikes, ratings, rank if model == "factors" else 2 * len(ratings.catalogue.vocabulary))
     if look_alikes_guarantee is None:
-        asked = look_alikes is None or (len(look_alikes) if mask is None else mask.any())
+        asked = look_alikes is None or (len(np.asarray(look_alikes)) if mask is None else mask.any())
         look_alikes_guarantee = REAL_USERS if asked else NOBODY  # by what was asked for: who is left is private
     elif not look_alikes_guarantee.promises_nothing and (look_alikes is None or mask is not None):
         raise InvalidParameter(
@@ -91,19 +103,23 @@ def fit(
         raise InvalidParameter(
             "private training draws users, not rows: leave `rows` out, and choose the model network or two-tower."
         )
+    listed = listed_items(ratings)
     if private is None:  # which items were rated at all is private too: then the whole catalogue stays
         if mask is not None:
             mask = mask[ratings.counts > 0]
         ratings = ratings.compact()
     else:
-        ratings, assumed = listed_items(ratings)
+        ratings, assumed = listed
     if model == "factors":
         fitted = _factors(ratings, rows, rank, rng, progress)
     else:
         fitted = _network(ratings, model, rows, epochs, private, rng, progress)
     space, scorer, guarantee = fitted
     guarantee = guarantee if private is None else guarantee.assuming(*assumed)
-    if look_alikes is None or mask is not None:
+    if isinstance(wished, PrivateLookAlikes):
+        wished = of_ratings(wished, ratings, space, least, cast(PrivacyLedger, ledger), subject, listed)
+        look_alikes, look_alikes_guarantee = wished.rows, wished.guarantee
+    elif look_alikes is None or mask is not None:
         look_alikes = _features_of_users(ratings, space, mask, least)
     store = Store(
         items=Items(ratings.catalogue.ids, ratings.catalogue.titles),
@@ -113,6 +129,7 @@ def fit(
         model_guarantee=guarantee,
         look_alikes_guarantee=look_alikes_guarantee,
         name=ratings.name if name is None else name,
+        look_alike_sizes=None if wished is None else wished.sizes,
     )
     require_usable(store.scorer, store.look_alikes)
     return store
@@ -180,16 +197,25 @@ def _drawn(ratings: Ratings, rows: int | None, rng: np.random.Generator) -> NDAr
     return mask
 
 
+def _check_released(
+    wished: PrivateLookAlikes | LookAlikes | None, guarantee: Guarantee | None, ledger: PrivacyLedger | None
+) -> None:
+    if wished is not None and guarantee is not None:
+        raise InvalidParameter("released look-alikes state their own guarantee: leave look_alikes_guarantee out.")
+    if isinstance(wished, PrivateLookAlikes) != (ledger is not None):
+        raise InvalidParameter(
+            "private look-alikes are charged before they are drawn: give `ledger`, with the users enrolled as `subject`; without "
+            "private look-alikes there is nothing to charge."
+        )
+
+
 def _features_of_users(
     ratings: Ratings, space: FeatureSpace, mask: NDArray[np.bool_] | None, least: int
 ) -> NDArray[np.float64]:
     features = space.of_many(ratings.starts, ratings.items, ratings.values)
     if mask is not None:
         return features[mask]
-    wanted = ratings.counts >= least
-    if isinstance(space, GenreProfile):
-        liked, disliked = np.split(features, 2, axis=1)
-        wanted &= liked.any(axis=1) & disliked.any(axis=1)
+    wanted = wanted_users(ratings, space, features, least)
     if not wanted.any():
         raise NoLookAlikes(
             f"no user of {ratings.name!r} has at least {least} ratings with likes and dislikes among them: lower `least`, or give "

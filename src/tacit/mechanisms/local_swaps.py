@@ -25,11 +25,11 @@ from tacit.mechanisms.samplers.uniform import below_each
 from tacit.models import swap_loops
 
 FARTHEST = (2 * HALF_SIDE) ** 2  # the squared distance of two points within HALF_SIDE of the origin is at most that
-_MOST_SIZE = (
-    1 << 18
-)  # of a coordinate: squared distances in 2^14 dimensions stay below 2^53, where floats hold whole numbers
+# of a coordinate: squared distances in 2^14 dimensions stay below 2^53, where floats hold whole numbers
+_MOST_SIZE = 1 << 18
 _OUTCOMES = 1 << 16  # transcripts that are enumerated
 _CELLS = 1 << 22  # distances to the centres at a time
+_FEW = 1 << 10  # users whose order makes no difference to the time
 
 Columns: TypeAlias = NDArray[np.float64]  # whole numbers, coordinates x users or candidates
 Transcript: TypeAlias = tuple[tuple[int, ...], ...]
@@ -171,7 +171,8 @@ def _columns(points: ArrayLike, candidates: ArrayLike) -> tuple[Columns, Columns
     if not len(offered) or not 0 < users.shape[1] == offered.shape[1] <= MOST_DIMENSIONS:
         raise InvalidInput("there must be at least one candidate, of as many coordinates as the points have.")
     inside = [np.clip(table.astype(np.int64), -_MOST_SIZE, _MOST_SIZE) for table in tables]
-    inside[0] = inside[0][np.argsort(_morton(inside[0]), kind="stable")]
+    if len(users) > _FEW:
+        inside[0] = inside[0][np.argsort(_morton(inside[0]), kind="stable")]
     return np.ascontiguousarray(inside[0].T, dtype=np.float64), np.ascontiguousarray(inside[1].T, dtype=np.float64)
 
 

@@ -1,8 +1,7 @@
 """Sparse noisy means of clusters: a noisy size, a private choice of items, noisy values there.
 
-Proof: docs/proofs/sparse-recovery.md. The noise is added to sums, at a public scale. Noise on means, whose scale would be divided
-by the number of users, would
-publish that number.
+Proof: docs/proofs/sparse-recovery.md. Noise is added to sums, at a public scale: noise on means would have a scale divided by the
+number of users, and so publish that number.
 """
 
 import math

@@ -17,6 +17,7 @@ from tacit.errors import InvalidModel
 from tacit.guarantees.composition import compose
 from tacit.guarantees.guarantee import Guarantee
 from tacit.messages import store_file
+from tacit.messages.look_alikes import checked_sizes
 from tacit.messages.scorers import Tensors, items_of, require_storable, scorer_of, space_of
 from tacit.models.features import FeatureSpace
 from tacit.models.items import Items
@@ -37,6 +38,7 @@ class Store:
     model_guarantee: Guarantee  # of the scorer and the space, towards the users whose ratings fitted them
     look_alikes_guarantee: Guarantee
     name: str = "store"
+    look_alike_sizes: NDArray[np.float32] | None = None  # how many people each stands for; None: one each
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isprintable() or not 0 < len(self.name) <= _LONGEST_NAME:
@@ -51,6 +53,8 @@ class Store:
                 f"the scorer and the feature space must know the {len(self.items):,} items of the store."
             )
         keep(self, look_alikes=_checked(self.look_alikes, self.space))
+        if self.look_alike_sizes is not None:
+            keep(self, look_alike_sizes=checked_sizes(self.look_alike_sizes, len(self.look_alikes)))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -97,12 +101,13 @@ class Store:
 
     def __str__(self) -> str:
         classes, space = len(self.scorer.classes), self.space
+        weighed = "" if self.look_alike_sizes is None else ", weighed by size"
         return (
             f"store {self.name!r}, version {self.version[:12]}\n"
             f"  items        {len(self.items):,}, of which {classes:,} differ to the scorer\n"
             f"  features     {space.dimension} ({space.kind}), L1 diameter {space.diameter:g}\n"
             f"  scorer       {self.scorer.kind}: {self.model_guarantee}\n"
-            f"  look-alikes  {len(self.look_alikes):,}: {self.look_alikes_guarantee}"
+            f"  look-alikes  {len(self.look_alikes):,}{weighed}: {self.look_alikes_guarantee}"
         )
 
     def _packed(self) -> tuple[store_file.Header, Tensors]:
@@ -126,7 +131,8 @@ class Store:
             "scorer": self.scorer.tensors(),
         }
         named = {f"{part}.{name}": tensor for part, held in parts.items() for name, tensor in held.items()}
-        return named | {"look_alikes": self.look_alikes}
+        sizes = {} if self.look_alike_sizes is None else {"look_alike_sizes": self.look_alike_sizes}
+        return named | {"look_alikes": self.look_alikes} | sizes
 
     @classmethod
     def _unpacked(cls, header: store_file.Header, tensors: Tensors) -> "Store":
@@ -139,6 +145,7 @@ class Store:
             model_guarantee=store_file.guarantee(header, "model_guarantee"),
             look_alikes_guarantee=store_file.guarantee(header, "look_alikes_guarantee"),
             name=header.get("name", ""),
+            look_alike_sizes=tensors.get("look_alike_sizes"),
         )
         # Of what was read: no bit changed, no tensor too many. Of what was rebuilt: nothing was lost or converted on the way.
         said = {name: value for name, value in header.items() if name != "digest"}

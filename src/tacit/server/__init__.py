@@ -5,6 +5,7 @@ from tacit.server.algorithms import Algorithm, LocalModel, Settings
 from tacit.server.blind_tokens import BlindTokens, OnDisk, PlainTokens
 from tacit.server.clicks import ClickEstimate, click_estimate
 from tacit.server.counterfactual import Estimate, Exploration, Explored, estimate
+from tacit.server.federation import Federation, Verdict
 from tacit.server.listings import Listings
 from tacit.server.multi_selection import MultiSelection
 from tacit.server.policies import View
@@ -22,6 +23,7 @@ __all__ = [
     "Estimate",
     "Exploration",
     "Explored",
+    "Federation",
     "Listings",
     "LocalModel",
     "MultiSelection",
@@ -36,6 +38,7 @@ __all__ = [
     "SettledBatch",
     "ShuffledSelection",
     "Spread",
+    "Verdict",
     "View",
     "click_estimate",
     "estimate",

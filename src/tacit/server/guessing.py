@@ -29,6 +29,7 @@ class Guess:
     work: ModuleType
     rng: np.random.Generator
     inside: Callable[[NDArray[Any]], NDArray[np.float64]] = scaled_blocks  # into the domain of features
+    sizes: NDArray[np.float32] | None = None  # how many people each look-alike stands for; None: one each
 
     @property
     def known(self) -> Tables:
@@ -49,21 +50,28 @@ class Guess:
 
     def draws(self, count: int) -> NDArray[np.int64]:
         """Look-alikes drawn with replacement."""
-        if self.settings.posterior is Posterior.UNIFORM:
+        if self.settings.posterior is Posterior.UNIFORM and self.sizes is None:
             return self.rng.integers(len(self.known), size=count)
         drawn: NDArray[np.int64] = self.work.draw_rows(self._running, self.rng.random(count))
         return drawn
 
     @cached_property
     def _running(self) -> NDArray[np.float64]:
-        sums: NDArray[np.float64] = self.work.running_weights(self.distances, self.eta)
+        sums: NDArray[np.float64] = self.work.running_weights(self._gaps(self.eta), self.eta)
         return sums
 
+    def _gaps(self, eta: float) -> NDArray[np.float32]:
+        """Distances of which the weights exp(-gap/eta) are made: size * exp(-d/eta) = exp(-(d - eta ln size)/eta)."""
+        if self.sizes is None:
+            return self.distances
+        gaps: NDArray[np.float32] = (self.distances - eta * np.log(self.sizes, dtype=np.float64)).astype(np.float32)
+        return gaps
+
     def weighted(self, eta: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The look-alikes that hold most of the weight exp(-distance/eta), with their weights."""
+        """The look-alikes that hold most of the weight, size * exp(-distance/eta), with their weights."""
         settings = self.settings
         rows, weights = self.work.heavy_rows(
-            self.distances, eta, settings.coverage, settings.most_rows, float(self.rng.random())
+            self._gaps(eta), eta, settings.coverage, settings.most_rows, float(self.rng.random())
         )
         return rows, weights
 

@@ -98,4 +98,5 @@ class MultiSelection:
         empty = signal.empty and self.tables is not None
         settings = self.settings.without_signal() if empty else self.settings
         store, eta = self.store, float(signal.eta)
-        return Guess(settings, store.scorer, self.tables, signal.values, eta, self._work, self.rng, store.space.inside)
+        inside, sizes = store.space.inside, store.look_alike_sizes
+        return Guess(settings, store.scorer, self.tables, signal.values, eta, self._work, self.rng, inside, sizes)

@@ -6,6 +6,7 @@ Both are worked out from the store's look-alikes, so what is told of them is wha
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter, NoLookAlikes
 from tacit.messages.store import Store
@@ -28,8 +29,18 @@ def listings_of(store: Store, items: Sequence[int | str]) -> tuple[Listings, Pop
         raise NoLookAlikes(
             "without look-alikes a store does not know what is good for everybody: give Listings instead."
         )
-    people = people[:: -(-len(people) // _PEOPLE)]
+    people = people[_evenly(store)]
     codes = store.items.codes(items)
     scores = checked_scores(store.scorer.score(people, codes), (len(people), len(codes))).astype(np.float64)
     names = [str(store.items.id(int(code))) for code in codes]
     return Listings.free(names, scores.mean(axis=0)), Population(names, scores)
+
+
+def _evenly(store: Store) -> NDArray[np.int64]:
+    """The look-alikes who are asked: of many every so manieth, where they have sizes each as often as its size says."""
+    count, sizes = len(store.look_alikes), store.look_alike_sizes
+    if sizes is None:
+        return np.arange(0, count, -(-count // _PEOPLE))
+    running = np.cumsum(sizes, dtype=np.float64)
+    asked: NDArray[np.int64] = np.searchsorted(running, (np.arange(_PEOPLE) + 0.5) / _PEOPLE * running[-1])
+    return asked

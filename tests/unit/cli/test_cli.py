@@ -112,6 +112,10 @@ def test_demo_releases_adds_up_and_audits(tmp_path: Path) -> None:
     assert ways["not private"]["epsilon"] == "inf"
     assert 0.0 < ways["uniform"]["popularity"] < ways["not private"]["popularity"] <= 1.0
     assert drawn["why"] in done.stdout.replace("\n", " ")
+    federated = shown["federated_prototypes"]
+    assert {way["method"] for way in federated["ways"]} >= {"individual", "federated", "not private"}
+    assert [promised["epsilon"] for promised in federated["guarantees"]] == [1.0, 4.0]
+    assert federated["verdict"].split(".")[0] in done.stdout.replace("\n", " ")
 
 
 def test_demo_works_on_ratings_without_genres(tmp_path: Path) -> None:

@@ -63,6 +63,18 @@ def test_both_forms_of_the_loops_give_the_same_release(monkeypatch: pytest.Monke
     assert one.tolist() == other.tolist()
 
 
+def test_blocks_of_users_are_left_out_only_where_a_candidate_is_too_far_for_all_of_them() -> None:
+    rng = np.random.default_rng(5)
+    for spread in (300, 3000, 30_000):
+        points = rng.integers(-20_000, 20_000, (6, 2))[rng.integers(6, size=3000)] + rng.integers(
+            -spread, spread, (3000, 2)
+        )
+        candidates = rng.integers(-40_000, 40_000, (150, 2))
+        mechanism, current = LocalSwaps(4, 1.0, 1), rng.integers(0, 150, 4)
+        plain, fast = (mechanism._swap_losses(columns(points), columns(candidates), current, c) for c in (False, True))
+        assert (plain == fast).all()
+
+
 def test_nearest_centres_are_found_in_stretches_and_ties_go_to_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     points, centres = np.array([[0], [5], [9], [100]]), np.array([[10], [0], [10]])
     for cells in (1 << 22, 1):
@@ -151,6 +163,26 @@ def test_release_draws_from_the_law() -> None:
     places = sorted(law)
     assert set(drawn) <= set(places)
     assert chi_square(np.array([drawn[place] for place in places]), np.array([law[place] for place in places])) > ALARM
+
+
+def test_the_last_choice_is_among_the_sets_seen_by_their_own_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[NDArray[np.int64], Fraction]] = []
+    answers = [5, 3, 7, 1]  # which pair is swapped, three times, and the set that is chosen
+
+    def scripted(scores: NDArray[np.int64], rate: Fraction, noise: Any) -> NDArray[np.int64]:
+        asked.append((scores, rate))
+        return np.array([answers[len(asked) - 1]])
+
+    monkeypatch.setattr("tacit.mechanisms.local_swaps.gumbel_choice", scripted)
+    points, candidates = np.array([[1], [12], [19], [4]]), np.array([[0], [10], [20], [7]])
+    mechanism = LocalSwaps(2, 3.0, 3)
+    found = mechanism.release(points, candidates, ReplayedNoise(1)).value
+    assert {rate for _, rate in asked} == {mechanism.rate}
+    losses = [int(-scores[0, answer]) for (scores, _), answer in zip(asked[:3], answers, strict=False)]
+    assert (-asked[3][0]).tolist() == [losses]
+    # 5 puts candidate 1 in place of centre 1, 3 candidate 3 in place of centre 0: the second set
+    assert found.tolist() == [3, 1]
+    assert losses[1] == sum(min((int(y[0]) - 7) ** 2, (int(y[0]) - 10) ** 2) for y in points)
 
 
 def test_a_large_epsilon_finds_the_best_centres_and_not_the_worst() -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mpmath import fp
 
 from tacit.audit.exact import worst_loss
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind
+from tacit.guarantees.rounding import precise
 from tacit.mechanisms import SYSTEM_NOISE, PrivatePartition, ReplayedNoise
 from tacit.mechanisms.samplers.binomial import binomial, rare_heads
 from tests.contracts.mechanism import ALARM, chi_square
@@ -88,7 +90,7 @@ def test_broken_twins_are_caught_by_enumeration() -> None:
     mechanism = PrivatePartition(1, 2, 1.0, beta=0.3, cap=1)
     assert losses(lambda line: slow_law(mechanism, line)) <= 1.0 + 1e-9
     assert (
-        losses(lambda line: slow_law(mechanism, line, cut=lambda child: (-child[1], child[0]))) > 1.5
+        losses(lambda line: slow_law(mechanism, line, cut=lambda child: (child[1] == 0, child[0]))) > 1.5
     )  # occupied first
     assert losses(lambda line: slow_law(mechanism, line, empty=False)) == math.inf  # no empty children
     fewer = PrivatePartition(1, 1, 2.0, beta=0.3)  # two levels that each spend it all
@@ -133,6 +135,37 @@ def test_the_coin_is_that_of_whole_numbers() -> None:
 def test_every_level_has_its_part_of_epsilon() -> None:
     assert PrivatePartition(2, 4, 2.0).scale == 2
     assert PrivatePartition(2, 4, 2.0).guarantee.epsilon == 2.0
+
+
+def test_a_face_belongs_to_the_cube_above_it() -> None:
+    mechanism = PrivatePartition(1, 2, 1000.0)
+    assert mechanism.release(column([0] * 50)).value[:, 0].tolist() == [0, HALF // 2, HALF // 4]
+    assert mechanism.release(column([-1] * 50)).value[:, 0].tolist() == [0, -HALF // 2, -HALF // 4]
+    assert mechanism.release(column([HALF // 2] * 50)).value[:, 0].tolist() == [0, HALF // 2, 3 * HALF // 4]
+    assert mechanism.release(column([HALF, 2 * HALF] * 25)).value[:, 0].tolist() == [0, HALF // 2, 3 * HALF // 4]
+    assert mechanism.pmf(column([0] * 50)).max() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "depth", "epsilon"), [(1, 1, 1.0), (3, 1, 0.1), (2, 4, 3.0), (40, 8, 1.0), (5, 2, 1e-6)]
+)
+def test_the_coins_drawn_at_once_are_the_coins_of_empty_children(dimension: int, depth: int, epsilon: float) -> None:
+    mechanism = PrivatePartition(dimension, depth, epsilon)
+    for context in (precise(256), fp):
+        assert float(mechanism._kept_empty(context)) == pytest.approx(float(mechanism.kept(0)), rel=1e-9)
+
+
+class Always(PrivatePartition):
+    """All children without a point are kept."""
+
+    def _kept_empty(self, context: Any) -> Any:
+        return 1 - context.ldexp(1, -200)
+
+
+def test_points_follow_their_own_cube_among_empty_ones() -> None:
+    found = Always(1, 2, 1000.0).release(column([-40_000] * 30 + [-5])).value[:, 0]
+    # one point is not enough: of all children of the second level that of the lone point is not kept
+    assert found.tolist() == [0, -HALF // 2, HALF // 2, -3 * HALF // 4, HALF // 4, 3 * HALF // 4]
 
 
 class Often(PrivatePartition):

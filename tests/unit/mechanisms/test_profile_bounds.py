@@ -98,6 +98,14 @@ def test_rows_that_are_not_crowded_draw_no_noise() -> None:
     assert ProfileBounds(3, 2, 1.0).bounded([[1.0, 1.0, 0.0]], Refusing()).nnz == 2
 
 
+def test_cells_that_count_as_0_take_no_place_among_those_that_stay() -> None:
+    row = [math.nan, -1.0, 1e-9, math.inf, 1.0, 0.5]
+    for _ in range(10):
+        assert ProfileBounds(6, 2, 1.0).bounded([row], SYSTEM_NOISE).toarray().tolist() == [
+            [0, 0, 0, 0, STEPS, STEPS // 2]
+        ]
+
+
 def test_cells_named_twice_are_added_up_before_they_are_cut() -> None:
     table = sparse.coo_array((np.array([0.4, 0.4, 0.9]), ([0, 0, 0], [1, 1, 0])), shape=(1, 3))
     assert ProfileBounds(3, 2, 1.0).bounded(table, SYSTEM_NOISE).toarray().tolist() == [

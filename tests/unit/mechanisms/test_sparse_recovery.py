@@ -109,6 +109,13 @@ def test_sums_are_divided_by_no_less_than_the_public_limit() -> None:
     assert mechanism.release([[4.0, 2.0]], [0]).value.centres == pytest.approx(np.array([[0.5, 0.25]]), abs=1e-3)
 
 
+def test_sums_are_divided_by_the_noisy_sizes_and_never_by_the_true_ones() -> None:
+    mechanism = make(items=1, each=1, picked=1, k=50, count=0.05, values=1e9)
+    found = mechanism.release(np.full((50_000, 1), 0.5), np.repeat(np.arange(50), 1000)).value
+    assert len(set(found.sizes.tolist())) > 10
+    assert found.centres[:, 0] * found.sizes == pytest.approx(np.full(50, 500.0), rel=1e-3)
+
+
 def test_values_are_clipped_to_the_range_of_the_rows() -> None:
     for signed, low in ((False, 0.0), (True, -1.0)):
         mechanism = make(items=50, each=1, picked=50, k=4, count=1.0, values=0.01, select=0.01, signed=signed)

@@ -11,6 +11,7 @@ from tacit.device.multi_selection import mechanism_of
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.multi_selection import baseline, ours, paper, published
 from tacit.evaluation.multi_selection.fitting import Trained, error_rows, trained
+from tacit.evaluation.multi_selection.look_alikes import look_alike_rows
 from tacit.evaluation.multi_selection.losses import Losses
 from tacit.evaluation.multi_selection.neighbourhood import best_rows, neighbour_rows
 from tacit.evaluation.multi_selection.parallel import losses
@@ -65,6 +66,12 @@ def evaluate(
         *baseline.verdicts(found, wanted.etas),
     ]
     guarantees = _guarantees(people, fitted, wanted)
+    if wanted.look_alike_epsilons:
+        many = max(2, wanted.trials // 3)
+        more, promised = look_alike_rows(
+            people, fitted, wanted.look_alike_epsilons, trials=many, seed=seed, workers=workers, progress=told
+        )
+        rows, guarantees = [*rows, *more], guarantees | promised
     if wanted.second_model:
         more, ordered = second_model(people, trials=wanted.trials // 3, seed=seed, workers=workers, progress=told)
         rows, decided = [*rows, *more], [*decided, *ordered]
@@ -139,6 +146,8 @@ def _notes(effort: Effort, wanted: Plan, people: Population) -> list[str]:
         notes.append(f"sat and avg are tried {slow[0].trials:,} times: they score every class anew in every trial.")
     if people.name != "ml-25m":
         notes.append("Not the paper's data: its figures stand beside ours for the order of methods, not for the size.")
+    if not wanted.look_alike_epsilons:
+        notes.append("Private look-alikes are left out; a default run tries them.")
     if not wanted.epsilons:
         notes.append("Private training and the second model are left out; --full tries them.")
     if effort is Effort.QUICK:

@@ -14,6 +14,7 @@ DRAWS = 25
 IG_SIG_EXACT = "ig-sig-exact"
 DRAWS_TRIED = (1, 5, 25, 50, 100)
 Q1_ETA = 0.1
+LOOK_ALIKE_EPSILONS = (0.5, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Plan:
     tasks: tuple[Task, ...]
     epsilons: tuple[float, ...] = ()  # of private training; infinite: without noise, from another seed
     second_model: bool = False
+    look_alike_epsilons: tuple[float, ...] = ()  # of private look-alikes
 
 
 _TRIALS = {Effort.QUICK: (300, 60), Effort.DEFAULT: (1500, 500), Effort.FULL: (1500, 1500)}
@@ -87,7 +89,9 @@ def plan(effort: Effort, trials: int | None = None) -> Plan:
             for draws in (5, 100)
             for algorithm in (Algorithm.SAT, Algorithm.AVG, Algorithm.AVG_REALUSER)
         ]
-    return Plan(many, etas, tuple(tasks), (math.inf, 8.0, 4.0, 2.0) if full else (), second_model=full)
+    training = (math.inf, 8.0, 4.0, 2.0) if full else ()
+    released = () if effort is Effort.QUICK else LOOK_ALIKE_EPSILONS
+    return Plan(many, etas, tuple(tasks), training, second_model=full, look_alike_epsilons=released)
 
 
 def main_tasks(

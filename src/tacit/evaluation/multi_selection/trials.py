@@ -113,7 +113,7 @@ def _try(at: Bench, task: Task, trial: int, eta: float | None, signal: Floats, f
     scale = ANY_ETA if eta is None else eta
     settings = Settings(task.algorithm, LocalModel.NONE, draws=task.draws, r=at.tables.r, ignores_signal=eta is None)
     rng, inside = coins(at.seed, trial, scale), at.store.space.inside
-    guess = Guess(settings, at.scorer, at.tables, signal, scale, at.work, rng, inside)
+    guess = Guess(settings, at.scorer, at.tables, signal, scale, at.work, rng, inside, at.store.look_alike_sizes)
     items = slate(guess, task.most_k, 1)
     lost = at.truth[user].max() - at.truth[user][at.scorer.classes.of[items]].astype(np.float64)
     falling = np.minimum.accumulate(lost)

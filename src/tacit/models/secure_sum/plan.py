@@ -58,8 +58,9 @@ def safe(entities: int, fewest: int, colluding: int) -> bool:
     """Whether no story of the server's gives a total with fewer than ``fewest - colluding`` honest entities, nor two totals."""
     honest = fewest - colluding
     # Each honest entity may be told other drop-outs, (entities - fewest) at most. (entities - fewest + 1) entities would have to be
-    # reported missing by `honest` others each to make the total too small, and that is more than there is, unless:
-    return honest >= 2 and honest > (entities - fewest) ** 2 and 2 * fewest > entities + colluding
+    # reported missing by `honest` others each to make the total too small, and that is more than there is. It follows that
+    # 2 * fewest > entities + colluding: there is one total.
+    return honest >= 2 and honest > (entities - fewest) ** 2
 
 
 def least_fewest(entities: int, colluding: int) -> int:

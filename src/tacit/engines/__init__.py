@@ -1,0 +1,1 @@
+"""Adapters that carry the messages of the parties: plain folders, Flower."""

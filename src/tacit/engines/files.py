@@ -1,0 +1,62 @@
+"""Files that are whole or not there: messages in folders that several processes, and other programs, look into."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tacit.errors import InvalidMessage
+from tacit.messages.federated_prototypes_frame import MOST_BYTES
+
+ENDING = ".fp"
+
+
+def write(file: Path, content: bytes) -> None:
+    """Puts a file in its place, whatever was there."""
+    with _whole(file, content) as temporary:
+        os.replace(temporary, file)
+
+
+def write_once(file: Path, content: bytes) -> bytes:
+    """Puts a file in its place unless one is there; returns what stands."""
+    with _whole(file, content) as temporary, contextlib.suppress(FileExistsError):
+        os.link(temporary, file)
+    return file.read_bytes()
+
+
+def messages_in(folder: Path) -> list[Path]:
+    """The message files of a folder, by name. Others, and half-written ones, are none."""
+    if not folder.is_dir():
+        return []
+    return sorted(file for file in folder.iterdir() if file.suffix == ENDING and not file.name.startswith("."))
+
+
+def read_message(file: Path) -> bytes:
+    """The bytes of a file that may be anybody's: never more than a message can have."""
+    try:
+        with file.open("rb") as content:
+            data = content.read(MOST_BYTES + 1)
+    except OSError as problem:
+        raise InvalidMessage(f"{file.name} cannot be read ({problem.strerror}).") from None
+    if len(data) > MOST_BYTES:
+        raise InvalidMessage(f"{file.name} is longer than any message.")
+    return data
+
+
+@contextlib.contextmanager
+def _whole(file: Path, content: bytes) -> Iterator[Path]:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        with temporary.open("wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        yield temporary
+        handle = os.open(file.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    finally:
+        temporary.unlink(missing_ok=True)

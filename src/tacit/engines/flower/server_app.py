@@ -1,0 +1,54 @@
+"""The coordinator's side: a ServerApp that takes a federation from its folder and carries it through its stages.
+
+Flower's strategies are not used: nothing is averaged here, and no number of examples, loss or metric is asked for.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from tacit.engines.flower.answers import Answer, Status
+from tacit.engines.flower.envelope import answer, question
+from tacit.engines.flower.rounds import Carrier, Patience
+from tacit.engines.flower.run_folder import RunFolder
+from tacit.engines.keys import read_key
+
+
+class GridLink:
+    """Nodes reached through a Grid. Which node an answer is of is told by the question, not by the answer."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._open: dict[str, tuple[int, str]] = {}
+        self._unsent: list[Answer] = []
+
+    def nodes(self) -> Collection[int]:
+        return set(self._grid.get_node_ids())
+
+    def send(self, kind: str, messages: Mapping[int, bytes], seconds: float) -> None:
+        for node, content in messages.items():  # one by one: of several the grid does not tell which could not be sent
+            sent = [one for one in self._grid.push_messages([question(kind, node, content, seconds)]) if one]
+            self._open |= dict.fromkeys(sent, (node, kind))
+            if not sent:
+                self._unsent.append(Answer(node, kind, Status.FAILED))
+
+    def answers(self) -> Iterable[Answer]:
+        yield from self._unsent
+        self._unsent.clear()
+        for message in self._grid.pull_messages(list(self._open)) if self._open else ():
+            asked = self._open.pop(message.metadata.reply_to_message_id, None)
+            if asked is not None:
+                yield answer(message, *asked)
+
+
+def main(grid: Grid, context: Context) -> None:
+    """Raises where a run cannot go on; it is taken up again by another ``flwr run`` over the same folder."""
+    settings = context.run_config
+    run = RunFolder(str(settings["federation"]), read_key(str(settings["key"])))
+    patience = Patience(start=float(settings["start-seconds"]), stage=float(settings["stage-seconds"]))
+    Carrier(run, GridLink(grid), patience).run(run.needed)
+
+
+app = ServerApp()
+app.main()(main)

@@ -1,0 +1,160 @@
+"""What an entity and a coordinator say once, in a file: TOML, with places relative to that file.
+
+An entity's file:                                  A coordinator's file:
+
+    name = "north"                                     key = "coordinator.key"
+    key = "north.key"                                  catalogue = "items.txt"
+    coordinator = "coordinator.key.pub"                epsilon = 1.0
+    catalogue = "items.txt"                            users = 600
+    rows = "rows.csv"                                  [[roster]]
+    ledger = "north.db"                                name = "north"
+    mailbox = "north"                                  key = "north.key.pub"
+    budget = { epsilon = 4.0, delta = 1e-6 }           role = "contributor"
+    policy = { epsilon = 2.0 }
+
+All other constants of a Manifest may stand in a coordinator's file, under their names.
+"""
+
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from tacit.engines.keys import read_key, read_public
+from tacit.entity import Entity, Policy
+from tacit.errors import InvalidData, InvalidParameter
+from tacit.ledger import Budget
+from tacit.messages.federated_prototypes_frame import public_of
+from tacit.messages.federated_prototypes_manifest import Manifest
+from tacit.messages.federated_prototypes_roster import Member, catalogue_hash
+from tacit.messages.private_slates_parts import Item
+
+_ENTITY = ("name", "key", "coordinator", "catalogue", "rows", "ledger", "mailbox")
+_MAY = ("budget", "policy", "accounting", "journal")
+_GIVEN = ("catalogue", "items", "roster", "coordinator")  # of a manifest: they follow from files
+
+
+class Settings:
+    """The members of a settings file, and the places they name."""
+
+    def __init__(self, file: str | os.PathLike[str], needed: Iterable[str], allowed: Iterable[str]) -> None:
+        self._folder, needed, allowed = Path(file).absolute().parent, set(needed), set(allowed)
+        try:
+            self.members: dict[str, Any] = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+            raise InvalidData(f"{os.fspath(file)} is no TOML: {problem}.") from None
+        if missing := sorted(needed - set(self.members)):
+            raise InvalidParameter(f"{os.fspath(file)} must say {', '.join(missing)}.")
+        if unknown := sorted(set(self.members) - needed - allowed):
+            raise InvalidParameter(f"{os.fspath(file)} says what is not known here: {', '.join(unknown)}.")
+
+    def text(self, name: str) -> str:
+        value = self.members[name]
+        if not isinstance(value, str):
+            raise InvalidParameter(f"{name} must be a text.")
+        return value
+
+    def place(self, name: str) -> Path:
+        return self._folder / self.text(name)
+
+    def public(self, text: str) -> bytes:
+        """A public key, as digits or as the file that holds them."""
+        return read_public(
+            text if (len(text) == 64 and not (self._folder / text).exists()) else str(self._folder / text)
+        )
+
+
+def entity_settings(file: str | os.PathLike[str]) -> Settings:
+    return Settings(file, _ENTITY, _MAY)
+
+
+def open_entity(settings: Settings) -> Entity:
+    """The entity that a settings file describes. Its rows are read when they are needed."""
+    catalogue = read_catalogue(settings.place("catalogue"))
+    rows, ledger = settings.place("rows"), settings.text("ledger")
+    if not rows.is_file():
+        raise InvalidData(f"there are no rows at {rows}.")
+    budget, policy = settings.members.get("budget"), settings.members.get("policy", {})
+    return Entity(
+        lambda: read_rows(rows, catalogue),
+        ledger if "://" in ledger else settings.place("ledger"),
+        name=settings.text("name"),
+        key=read_key(settings.place("key")),
+        coordinator=settings.public(settings.text("coordinator")),
+        catalogue=catalogue,
+        budget=None if budget is None else Budget(**_known(budget, Budget, "budget")),
+        accounting=settings.members.get("accounting"),
+        policy=Policy(**_known(policy, Policy, "policy")),
+        journal=settings.place("journal") if "journal" in settings.members else None,
+    )
+
+
+def read_manifest(file: str | os.PathLike[str]) -> tuple[Manifest, bytes]:
+    """The manifest that a coordinator's settings describe, and the coordinator's private key."""
+    constants = {one.name for one in fields(Manifest)} - set(_GIVEN)
+    settings = Settings(file, ("key", "catalogue", "roster", "epsilon", "users"), constants)
+    key, catalogue = read_key(settings.place("key")), read_catalogue(settings.place("catalogue"))
+    told = {name: value for name, value in settings.members.items() if name in constants}
+    if isinstance(told.get("shares"), list):
+        told["shares"] = tuple(told["shares"])
+    manifest = Manifest(
+        catalogue=catalogue_hash(catalogue),
+        items=len(catalogue),
+        roster=_roster(settings),
+        coordinator=public_of(key).hex(),
+        **told,
+    )
+    return manifest, key
+
+
+def read_catalogue(file: Path) -> list[Item]:
+    """The ids of the items, in their order: one in each line, or a list in JSON."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".json":
+        try:
+            found = json.loads(text)
+        except ValueError:
+            raise InvalidData(f"{file} is no JSON.") from None
+        if not isinstance(found, list):
+            raise InvalidData(f"{file} must hold a list of ids.")
+        return found
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def read_rows(file: Path, catalogue: Iterable[Item]) -> list[tuple[Any, Any, Any]]:
+    """The cells in a CSV or Parquet file with the columns user, item and, if cells differ, value. What is odd is left out."""
+    import polars
+
+    known = {str(item): item for item in catalogue}
+    try:
+        if file.suffix == ".parquet":
+            frame = polars.read_parquet(file)
+        else:
+            frame = polars.read_csv(file, infer_schema=False, ignore_errors=True, truncate_ragged_lines=True)
+    except Exception:  # whatever the reader says may quote a record
+        raise InvalidData(f"{file} cannot be read as a table.") from None
+    if not {"user", "item"} <= set(frame.columns):
+        raise InvalidData(f"{file} must have the columns user and item, and may have value.")
+    values = frame["value"].to_list() if "value" in frame.columns else [1.0] * len(frame)
+    cells = zip(frame["user"].to_list(), frame["item"].to_list(), values, strict=True)
+    return [(str(user), known.get(str(item)), value) for user, item, value in cells if user is not None]
+
+
+def _roster(settings: Settings) -> tuple[Member, ...]:
+    found = []
+    for one in settings.members["roster"]:
+        if not isinstance(one, Mapping) or not {"name", "key"} <= set(one) <= {"name", "key", "role"}:
+            raise InvalidParameter("every entity of the roster has a name, a key and perhaps a role, and nothing else.")
+        public = settings.public(str(one["key"])).hex()
+        found.append(Member(one["name"], public, one.get("role", "contributor")))
+    return tuple(found)
+
+
+def _known(value: Any, kind: Any, what: str) -> dict[str, Any]:
+    names = {one.name for one in fields(kind)}
+    if not isinstance(value, Mapping) or set(value) - names:
+        raise InvalidParameter(f"{what} is a table with {', '.join(sorted(names))}, and nothing else.")
+    return {name: tuple(one) if isinstance(one, list) else one for name, one in value.items()}

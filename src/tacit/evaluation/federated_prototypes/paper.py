@@ -1,0 +1,4 @@
+"""Who states what."""
+
+NAME = "Federating Recommendations Using Differentially Private Prototypes"
+OURS = "tacit"

@@ -1,0 +1,259 @@
+"""Two kinds of users of the command line, a hospital and a coordinator, with files carried between their folders."""
+
+import csv
+import json
+import shutil
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.cli import main
+from tests.unit.federated_world import rows_of
+from tests.unit.unsynced import unsynced
+
+__all__ = ["unsynced"]
+
+NAMES = ("north", "south", "west")
+ITEMS = 40
+
+
+class Commands:
+    """Types commands in a folder; what they print, and their exit status."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._patch, self._capture = folder, monkeypatch, capsys
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        self._patch.setattr(sys, "argv", ["tacit", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = self._capture.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    def json(self, *words: str) -> Any:
+        status, out, err = self(*words, "--json", "-")
+        assert (status, err) == (0, "")
+        return json.loads(out)
+
+
+@pytest.fixture
+def tacit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Commands:
+    """Three hospitals and a coordinator, each with keys and settings."""
+    monkeypatch.chdir(tmp_path)
+    commands = Commands(tmp_path, monkeypatch, capsys)
+    Path("items.txt").write_text("".join(f"item-{place}\n" for place in range(ITEMS)))
+    for name in ("coordinator", *NAMES):
+        assert commands("entity", "keys", f"{name}.key")[0] == 0
+    for name in NAMES:
+        with Path(f"{name}.csv").open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["user", "item", "value"])
+            table = rows_of(name)
+            rows.writerows((f"p{user}", f"item-{item}", table[user, item]) for user, item in np.argwhere(table > 0))
+            rows.writerows(
+                [("p0", "unknown", 3), ("p1", "item-2", "nonsense"), ("p2", "item-3", "nan"), ("p3", "item-1")]
+            )
+        write_settings(name)
+    write_run()
+    return commands
+
+
+def write_settings(name: str, /, **own: str) -> None:
+    told = {
+        "name": f'"{name}"',
+        "key": f'"{name}.key"',
+        "coordinator": '"coordinator.key.pub"',
+        "catalogue": '"items.txt"',
+        "rows": f'"{name}.csv"',
+        "ledger": f'"{name}.db"',
+        "mailbox": f'"{name}"',
+        "budget": "{ epsilon = 8.0, delta = 1e-6 }",
+        "policy": "{ epsilon = 8.0 }",
+        **own,
+    }
+    Path(f"{name}.toml").write_text("".join(f"{key} = {value}\n" for key, value in told.items() if value))
+
+
+def write_run(**own: str) -> None:
+    told = {"key": '"coordinator.key"', "catalogue": '"items.txt"', "epsilon": "8.0", "users": "40", **own}
+    roster = "".join(f'[[roster]]\nname = "{name}"\nkey = "{name}.key.pub"\n' for name in NAMES)
+    Path("run.toml").write_text("".join(f"{key} = {value}\n" for key, value in told.items() if value) + roster)
+
+
+def carry(tacit: Commands, names: tuple[str, ...] = NAMES) -> None:
+    for name in names:
+        Path(name, "inbox").mkdir(parents=True, exist_ok=True)
+        for file in Path("run", "outbox", name).iterdir():
+            shutil.copy(file, Path(name, "inbox", file.name))
+        status, out, err = tacit("entity", "release", f"{name}.toml")
+        assert (status, err) == (0, ""), out
+        for file in Path(name, "outbox").iterdir():
+            shutil.copy(file, Path("run", "inbox", file.name))
+
+
+def test_three_hospitals_and_a_coordinator(tacit: Commands) -> None:
+    status, out, err = tacit("federate", "open", "run", "run.toml")
+    assert (status, err) == (0, "")
+    assert "epsilon = 8, delta = 1e-06" in out
+    for _ in range(6):
+        carry(tacit)
+        assert tacit("federate", "step", "run", "--key", "coordinator.key")[0] == 0
+    shown = tacit.json("federate", "show", "run")
+    assert (shown["stage"], shown["model"]["informed"]) == ("model", True)
+    assert [stage["replied"] for stage in shown["stages"]] == [list(NAMES)] * 6
+    assert shown["guarantee"]["epsilon"] == 8.0
+    carry(tacit)
+    told = tacit.json("entity", "release", "north.toml")
+    assert [one["outcome"] for one in told["messages"]] == ["answered"] * 6 + ["kept"]
+    assert (told["budget"]["charges"], told["budget"]["windows"][0]["left"]["rho"]) == (2, "0")
+    status, out, err = tacit("entity", "fit", "north.toml", "--out", "best.csv", "--top", "3", "--report")
+    assert (status, err) == (0, "")
+    assert "3 items each for 40 users" in out
+    assert "private" in out
+    assert stat.S_IMODE(Path("best.csv").stat().st_mode) == 0o600
+    with Path("best.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    mine = rows_of("north")
+    for row in rows:  # nothing that a user has already
+        assert mine[int(row["user"][1:]), int(row["item"].removeprefix("item-"))] == 0.0
+    assert {row["place"] for row in rows} == {"1", "2", "3"}
+    repeated = tacit("entity", "fit", "north.toml", "--out", "again.csv", "--top", "3")
+    assert repeated[0] == 0
+    assert Path("again.csv").read_text() == Path("best.csv").read_text()
+
+
+def test_a_run_of_prototypes_takes_one_exchange(tacit: Commands) -> None:
+    write_run(mechanism='"tree"', k="3", items_each="8", value_bound="5.0", rank="2", title='"drugs"')
+    opened = tacit.json("federate", "open", "run", "run.toml")
+    assert (opened["stage"], opened["title"], opened["stages"]) == (
+        "prototypes",
+        "drugs",
+        [{"stage": "prototypes", "replied": [], "closed": False}],
+    )
+    carry(tacit)
+    stepped = tacit.json("federate", "step", "run", "--key", "coordinator.key")
+    assert stepped["step"]["closed"] == ["prototypes"]
+    assert stepped["step"]["accepted"] == [f"{name} prototypes" for name in NAMES]
+    assert stepped["stage"] == "model"
+    carry(tacit)
+    assert tacit("entity", "fit", "west.toml", "--out", "best.csv")[0] == 0
+
+
+def test_a_planned_run_that_can_tell_nothing_is_warned_of(tacit: Commands) -> None:
+    write_run(mechanism='"grid"', k="10", items_each="8", value_bound="5.0", epsilon="0.1")
+    status, _, err = tacit("federate", "open", "run", "run.toml")
+    assert status == 0
+    assert "no information at this budget" in err
+
+
+def test_work_that_fails_exits_with_1(tacit: Commands) -> None:
+    tacit("federate", "open", "run", "run.toml")
+    status, _, err = tacit("federate", "step", "run", "--key", "coordinator.key", "--close")
+    assert status == 1
+    assert err.startswith("tacit: too-few-entities: ")
+    write_settings("north", policy="{ epsilon = 1.0 }")
+    Path("north", "inbox").mkdir(parents=True)
+    for file in Path("run", "outbox", "north").iterdir():
+        shutil.copy(file, Path("north", "inbox"))
+    status, out, _ = tacit("entity", "release", "north.toml")
+    assert (status, "guarantee-refused" in out) == (1, True)
+    assert list(Path("north", "outbox").iterdir()) == []
+    assert tacit("federate", "show", "nowhere")[0] == 1
+    Path("north.csv").unlink()
+    status, _, err = tacit("entity", "release", "north.toml")
+    assert (status, "no rows" in err) == (1, True)
+
+
+def test_a_run_can_be_given_up(tacit: Commands) -> None:
+    tacit("federate", "open", "run", "run.toml")
+    assert tacit.json("federate", "step", "run", "--key", "coordinator.key", "--give-up")["stage"] == "given-up"
+    assert tacit("federate", "step", "run", "--key", "coordinator.key", "--give-up", "--close")[0] == 2
+
+
+def test_rejected_replies_are_told(tacit: Commands) -> None:
+    tacit("federate", "open", "run", "run.toml")
+    Path("run", "inbox", "x.fp").write_bytes(b"nonsense")
+    status, _, err = tacit("federate", "step", "run", "--key", "coordinator.key")
+    assert (status, err) == (0, "tacit: rejected x.fp: malformed\n")
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"epsilon": "0"},
+        {"epsilon": '"much"'},
+        {"users": ""},
+        {"nonsense": "1"},
+        {"mechanism": '"magic"'},
+        {"mechanism": '"grid"'},
+        {"fewest": "1"},
+        {"part": "1.0"},
+    ],
+    ids=str,
+)
+def test_a_wrong_run_exits_with_2_and_opens_nothing(tacit: Commands, own: dict[str, str]) -> None:
+    write_run(**own)
+    status, out, err = tacit("federate", "open", "run", "run.toml")
+    assert (status, out) == (2, "")
+    assert err.startswith("tacit: ")
+    assert err.count("\n") == 1
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    "own", [{"name": '"NORTH"'}, {"nonsense": "1"}, {"budget": "{ much = 1 }"}, {"key": ""}], ids=str
+)
+def test_wrong_settings_exit_with_2(tacit: Commands, own: dict[str, str]) -> None:
+    write_settings("north", **own)
+    status, out, err = tacit("entity", "release", "north.toml")
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+
+
+def test_a_key_is_never_overwritten_nor_shown(tacit: Commands) -> None:
+    secret = Path("north.key").read_text().strip()
+    status, out, err = tacit("entity", "keys", "north.key")
+    assert (status, out) == (2, "")
+    assert secret not in err
+    made = tacit.json("entity", "keys", "new.key")
+    assert Path("new.key").read_text().strip() not in json.dumps(made)
+    assert made["public"] == Path("new.key.pub").read_text().strip()
+
+
+@pytest.mark.parametrize("words", [("entity",), ("federate",)])
+def test_every_command_has_help_with_an_example(tacit: Commands, words: tuple[str, ...]) -> None:
+    commands = {"entity": ("keys", "release", "fit"), "federate": ("open", "step", "show")}[words[0]]
+    for command in commands:
+        status, out, _ = tacit(*words, command, "--help")
+        assert status == 0
+        assert f"Example: tacit {words[0]} {command}" in " ".join(out.split())
+
+
+def test_rows_may_come_as_parquet_and_the_catalogue_as_json(tacit: Commands) -> None:
+    import polars
+
+    frame = polars.read_csv("north.csv", infer_schema=False, truncate_ragged_lines=True)
+    frame.write_parquet("north.parquet")
+    Path("items.json").write_text(json.dumps([f"item-{place}" for place in range(ITEMS)]))
+    from tacit.engines.settings import read_catalogue, read_rows
+
+    items = read_catalogue(Path("items.json"))
+    assert items == read_catalogue(Path("items.txt"))
+    assert read_rows(Path("north.parquet"), items) == read_rows(Path("north.csv"), items)
+
+
+def test_a_table_that_cannot_be_read_is_told_without_its_content(tacit: Commands) -> None:
+    write_run(aggregation='"none"')
+    tacit("federate", "open", "run", "run.toml")
+    Path("north.csv").write_text("patient,drug\nsecret,item-1\n")
+    Path("north", "inbox").mkdir(parents=True)
+    shutil.copy(next(Path("run", "outbox", "north").iterdir()), Path("north", "inbox"))
+    status, out, err = tacit("entity", "release", "north.toml")
+    assert status == 1
+    assert "secret" not in out + err
+    assert "must have the columns user and item" in out
+    assert "0 charged" in out

@@ -1,0 +1,264 @@
+"""Private look-alikes: prototypes with sizes instead of real users, charged before they are drawn, with a guarantee."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacit.curator.training
+from tacit.curator import PrivateLookAlikes, fit, genre_centre
+from tacit.curator.fit import RATED_AT_ALL, REAL_USERS
+from tacit.curator.look_alikes import FACTORS_PUBLIC, GENRES_RADIUS
+from tacit.data import load, synthetic
+from tacit.errors import BudgetExhausted, InvalidModel, InvalidParameter, UnknownSubject
+from tacit.guarantees import ONE_USER, LossKind, pure
+from tacit.ledger import Budget, PrivacyLedger
+from tacit.mechanisms import ReplayedNoise
+from tacit.messages.look_alikes import NOBODY_TWICE, LookAlikes
+from tacit.messages.store import Store
+from tacit.models.features import GenreProfile
+from tests.unit.curator.test_fit import untrained
+
+WORLD = synthetic(users=400, items=60, ratings_per_user=25, rng=np.random.default_rng(3))
+FLAGS = np.random.default_rng(5).random((40, 6)) < 0.4
+SPACE = GenreProfile(FLAGS)
+WISH = PrivateLookAlikes(epsilon=1.0, count=300)
+
+
+def people(count: int, seed: int = 1) -> Any:
+    rng = np.random.default_rng(seed)
+    return np.concatenate([rng.dirichlet(np.full(6, 3.0), count) for _ in range(2)], axis=1)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Any:
+    with PrivacyLedger.create(tmp_path / "curator.db") as opened:
+        opened.enrol("users", Budget(epsilon=2.5, delta=1e-5), protects=ONE_USER)
+        yield opened
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        tacit.curator.training, "train_network", lambda features, flags, rows, **settings: untrained(flags)
+    )
+
+
+# --- what is released
+
+
+def test_look_alikes_lie_in_the_domain_and_have_sizes_that_add_up_to_the_users() -> None:
+    made = WISH.release(people(5000), SPACE, centre=genre_centre(SPACE))
+    assert made.rows.shape[1] == 12
+    assert 280 <= len(made) <= 330
+    assert (made.sizes > 0).all()
+    assert abs(float(made.sizes.sum()) - 5000) < 700
+    blocks = made.rows.reshape(-1, 2, 6).astype(np.float64)
+    assert np.abs(blocks.sum(axis=2) - 1.0).max() < 1e-5
+    assert blocks.min() >= 0.0
+
+
+def test_a_prototype_is_spread_in_proportion_to_its_size_and_by_public_noise_of_the_stated_variance() -> None:
+    wish = replace(WISH, count=16_000, spread=0.01)
+    made = wish.around(np.full(12, 1 / 6), SPACE)
+    assert len(made) == 16_000
+    assert made.guarantee.epsilon == 0.0
+    spread = made.rows.astype(np.float64).var(axis=0)
+    assert np.abs(spread / (0.01 * 5 / 36 * 5 / 6) - 1.0).max() < 0.15  # summing to 1 takes a sixth of the variance
+    assert len(replace(wish, spread=0.0).around(np.full(12, 1 / 6), SPACE)) == 1
+
+
+def test_without_spread_the_prototypes_themselves_are_the_look_alikes() -> None:
+    wish = replace(WISH, spread=0.0, epsilon=4.0)
+    drawn = wish.mechanism(SPACE, genre_centre(SPACE)).release(people(5000), ReplayedNoise(3))
+    made = wish.spread_out(drawn, SPACE, genre_centre(SPACE))
+    told = drawn.value.sizes > 0
+    assert np.allclose(made.sizes, drawn.value.sizes[told])
+    assert np.allclose(made.rows, SPACE.inside(drawn.value.centres[told]), atol=1e-6)
+
+
+def test_they_follow_from_the_release_and_public_numbers_alone() -> None:
+    centre = genre_centre(SPACE)
+    drawn = WISH.mechanism(SPACE, centre).release(people(3000), ReplayedNoise(3))
+    here, there = (WISH.spread_out(drawn, SPACE, centre) for _ in range(2))
+    assert (here.rows == there.rows).all()
+    assert (here.sizes == there.sizes).all()
+
+
+def test_no_users_give_look_alikes_all_the_same() -> None:
+    centre = genre_centre(SPACE)
+    for seed in range(6):  # the root's noisy size is below 0 in some of them
+        made = WISH.release(np.zeros((0, 12)), SPACE, centre=centre, noise=ReplayedNoise(seed))
+        assert len(made) >= 1
+        assert (made.sizes > 0).all()
+
+
+def test_what_is_promised_is_the_mechanisms_guarantee() -> None:
+    made = WISH.release(people(100), SPACE)
+    assert (made.guarantee.epsilon, made.guarantee.delta, made.guarantee.protects) == (1.0, 1e-6, ONE_USER)
+    assert made.guarantee.proof == "tree-prototypes"
+    assert made.guarantee.loss is not None
+    assert made.guarantee.loss.kind is LossKind.ZCDP
+    assert made.guarantee == WISH.promised(SPACE)
+    assert WISH.release(people(100), SPACE, noise=ReplayedNoise(1)).guarantee.promises_nothing
+    assert "list" in str(WISH.release(people(9), SPACE, assumes=("the list is public",)).guarantee)
+
+
+def test_the_public_bounds_are_the_domain_the_catalogues_genres_and_a_constant() -> None:
+    centre = genre_centre(SPACE)
+    assert np.allclose(centre[:6], FLAGS.sum(axis=0) / FLAGS.sum())
+    box = WISH.mechanism(SPACE, centre).bounds
+    assert (box.lower, box.upper) == ((0.0,) * 12, (1.0,) * 12)
+    assert box.l2 == GENRES_RADIUS
+    assert replace(WISH, radius=0.7).mechanism(SPACE).bounds.l2 == 0.7
+    assert genre_centre(GenreProfile(np.zeros((2, 4), dtype=np.bool_))).tolist() == [0.25] * 8
+    with pytest.raises(InvalidParameter, match="12 features"):
+        WISH.mechanism(SPACE, centre[:5])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"epsilon": 0.0}, {"delta": 1.0}, {"count": 0}, {"spread": -0.1}, {"spread": 1.5}, {"radius": 0.0}, {"name": ""}],
+    ids=str,
+)
+def test_parameters_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter):
+        PrivateLookAlikes(**({"epsilon": 1.0} | wrong))
+
+
+# --- the ledger
+
+
+def test_the_charge_comes_first_and_a_retry_gives_the_same_bytes(ledger: PrivacyLedger) -> None:
+    read: list[int] = []
+
+    def features() -> Any:
+        assert ledger.statement("users").charges  # charged before anybody's features are read
+        read.append(1)
+        return people(800)
+
+    first = WISH.charged(features, SPACE, ledger, "users")
+    again = WISH.charged(features, SPACE, ledger, "users")
+    assert read == [1]
+    assert first.to_bytes() == again.to_bytes()
+    other = replace(WISH, name="next year").charged(features, SPACE, ledger, "users")
+    assert read == [1, 1]
+    assert other.to_bytes() != first.to_bytes()
+    with pytest.raises(BudgetExhausted):
+        replace(WISH, name="one more").charged(features, SPACE, ledger, "users")
+    assert read == [1, 1]
+
+
+def test_users_who_were_promised_nothing_are_not_released(ledger: PrivacyLedger) -> None:
+    with pytest.raises(UnknownSubject):
+        WISH.charged(lambda: people(10), SPACE, ledger, "others")
+
+
+# --- several organisations
+
+
+def test_releases_of_several_organisations_promise_what_the_weakest_does_if_nobody_is_in_two() -> None:
+    parts = [replace(WISH, epsilon=epsilon).release(people(500, seed), SPACE) for epsilon, seed in ((1.0, 1), (2.0, 2))]
+    both = LookAlikes.joined(parts)
+    assert len(both) == len(parts[0]) + len(parts[1])
+    assert float(both.sizes.sum()) == pytest.approx(sum(float(part.sizes.sum()) for part in parts), rel=1e-5)
+    assert (both.guarantee.epsilon, both.guarantee.delta) == (2.0, 1e-6)
+    assert any(NOBODY_TWICE in reason for reason in both.guarantee.assumes)
+    assert LookAlikes.joined(parts[:1]) is parts[0]
+    silent = WISH.release(people(50), SPACE, noise=ReplayedNoise(1))
+    assert LookAlikes.joined([*parts, silent]).guarantee.promises_nothing
+    with pytest.raises(InvalidParameter):
+        LookAlikes.joined([])
+    with pytest.raises(InvalidParameter):
+        LookAlikes.joined([parts[0], LookAlikes(np.zeros((1, 3)), np.ones(1), pure(1.0, ONE_USER))])
+
+
+def test_a_message_of_look_alikes_comes_back_whole_or_not_at_all() -> None:
+    made = WISH.release(people(500), SPACE)
+    content = made.to_bytes()
+    back = LookAlikes.from_bytes(content)
+    assert (back.rows == made.rows).all()
+    assert (back.sizes == made.sizes).all()
+    assert back.guarantee == made.guarantee
+    damaged = bytearray(content)
+    damaged[-3] ^= 1
+    for wrong in (bytes(damaged), content[:-8], b"", b"nothing of the kind"):
+        with pytest.raises(InvalidModel):
+            LookAlikes.from_bytes(wrong)
+
+
+@pytest.mark.parametrize("sizes", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, np.nan], [[1.0, 1.0]]], ids=str)
+def test_sizes_that_are_no_weights_are_refused(sizes: Any) -> None:
+    with pytest.raises(InvalidModel, match="size"):
+        LookAlikes(np.zeros((2, 3)), np.array(sizes), pure(1.0, ONE_USER))
+
+
+# --- a store
+
+
+@pytest.mark.usefixtures("trained")
+def test_a_store_is_fitted_with_private_look_alikes_and_keeps_them(ledger: PrivacyLedger, tmp_path: Path) -> None:
+    store = fit(WORLD, look_alikes=WISH, ledger=ledger, least=10)
+    assert store.look_alike_sizes is not None
+    assert len(store.look_alike_sizes) == len(store.look_alikes) >= 1
+    assert store.look_alikes_guarantee.epsilon == 1.0
+    assert "weighed by size" in str(store)
+    raw = fit(WORLD, least=10)
+    assert raw.look_alikes_guarantee == REAL_USERS
+    assert raw.look_alike_sizes is None
+    assert not {tuple(row) for row in raw.look_alikes.tolist()} & {tuple(row) for row in store.look_alikes.tolist()}
+    back = Store.load(store.save(tmp_path / "store"))
+    assert back.version == store.version
+    assert back.look_alike_sizes is not None
+    assert (back.look_alike_sizes == store.look_alike_sizes).all()
+    assert back.look_alikes_guarantee == store.look_alikes_guarantee
+    assert ledger.statement("users").charges == 1
+    same = fit(WORLD, look_alikes=WISH, ledger=ledger, least=10)  # a retry: no second charge, no second draw
+    assert ledger.statement("users").charges == 1
+    assert (same.look_alikes == store.look_alikes).all()
+
+
+@pytest.mark.usefixtures("trained")
+def test_whoever_has_too_few_ratings_is_left_out_by_her_own_ratings_and_nobody_left_is_no_error(
+    ledger: PrivacyLedger,
+) -> None:
+    store = fit(WORLD, look_alikes=WISH, ledger=ledger, least=1000)
+    assert len(store.look_alikes) >= 1
+
+
+@pytest.mark.usefixtures("trained")
+def test_what_is_assumed_of_the_items_is_said(ledger: PrivacyLedger) -> None:
+    assert WORLD.catalogue.listed.all()
+    assert RATED_AT_ALL not in fit(WORLD, look_alikes=WISH, ledger=ledger, least=10).look_alikes_guarantee.assumes
+    blind = load("movielens-small")
+    wish = replace(WISH, name="blind")
+    assert RATED_AT_ALL in fit(blind, look_alikes=wish, ledger=ledger).look_alikes_guarantee.assumes
+
+
+def test_features_of_fitted_factors_assume_that_these_are_public(ledger: PrivacyLedger) -> None:
+    store = fit(WORLD, model="factors", rank=3, look_alikes=WISH, ledger=ledger, least=10)
+    assert FACTORS_PUBLIC in store.look_alikes_guarantee.assumes
+    assert np.abs(store.look_alikes).max() <= 1.0
+
+
+@pytest.mark.usefixtures("trained")
+def test_look_alikes_that_organisations_released_make_a_store(ledger: PrivacyLedger) -> None:
+    dimension = 2 * len(WORLD.catalogue.vocabulary)
+    given = LookAlikes(np.full((2, dimension), 0.1), np.array([3.0, 5.0]), pure(0.5, ONE_USER))
+    store = fit(WORLD, look_alikes=given)
+    assert store.look_alikes_guarantee == given.guarantee
+    assert store.look_alike_sizes is not None
+    assert store.look_alike_sizes.tolist() == [3.0, 5.0]
+
+
+@pytest.mark.usefixtures("trained")
+def test_private_look_alikes_need_a_ledger_and_state_their_own_guarantee(ledger: PrivacyLedger) -> None:
+    with pytest.raises(InvalidParameter, match="charged"):
+        fit(WORLD, look_alikes=WISH)
+    with pytest.raises(InvalidParameter, match="nothing to charge"):
+        fit(WORLD, ledger=ledger)
+    with pytest.raises(InvalidParameter, match="their own guarantee"):
+        fit(WORLD, look_alikes=WISH, ledger=ledger, look_alikes_guarantee=pure(1.0, ONE_USER))
+    assert not ledger.statement("users").charges

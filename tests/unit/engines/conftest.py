@@ -1,0 +1,3 @@
+from tests.unit.unsynced import unsynced
+
+__all__ = ["unsynced"]

@@ -1,0 +1,112 @@
+"""Rows from whatever they come as: what a record holds is never refused, and what it cannot hold is left out."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from tacit.entity.rows import PrivateRows
+from tacit.errors import InvalidInput, InvalidParameter, TacitError
+
+ITEMS = ["a", "b", "c"]
+EXPECTED = [[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]
+
+
+def table(rows: Any, users: Any = None) -> list[list[float]]:
+    found: list[list[float]] = PrivateRows(rows, ITEMS, users).table().toarray().tolist()
+    return found
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.array(EXPECTED),
+        EXPECTED,
+        sparse.csr_array(np.array(EXPECTED)),
+        sparse.coo_array(np.array(EXPECTED)),
+        {"ann": {"a": 1, "c": 2}, "bob": {"b": 3}},
+        [("ann", "a", 1), ("bob", "b", 3), ("ann", "c", 2)],
+        lambda: EXPECTED,
+    ],
+    ids=["array", "list", "csr", "coo", "mapping", "triples", "function"],
+)
+def test_every_form_is_the_same_table(rows: Any) -> None:
+    assert table(rows) == EXPECTED
+
+
+def test_ratings_are_read_by_the_ids_of_their_items() -> None:
+    from tacit.data import load
+
+    ratings = load("synthetic")
+    ids = ratings.catalogue.ids.tolist()
+    shuffled = ids[::-1][:-1]  # another order, and one item fewer
+    read = PrivateRows(ratings, shuffled).table()
+    assert np.array_equal(read.toarray(), ratings.csr().toarray()[:, ::-1][:, :-1])
+
+
+def test_unknown_items_are_left_out_silently() -> None:
+    assert table({"ann": {"a": 1, "c": 2, "zzz": 5, None: 1, ("x",): 2}, "bob": {"b": 3}}) == EXPECTED
+    assert table([("ann", "a", 1), ("ann", ["unhashable"], 1), ("bob", "b", 3), ("ann", "c", 2)]) == EXPECTED
+
+
+def test_rows_of_one_user_are_added_up_before_anything_is_bounded() -> None:
+    assert table([("ann", "a", 0.5), ("bob", "b", 3), ("ann", "c", 2), ("ann", "a", 0.5)]) == EXPECTED
+    rows = [[1, 0, 0], [0, 3, 0], [0, 0, 2]]
+    assert table(rows, users=["ann", "bob", "ann"]) == EXPECTED
+    assert table(sparse.csr_array(rows), users=[7, 8, 7]) == EXPECTED
+    assert PrivateRows(rows, ITEMS, ["ann", "bob", "ann"]).ids() == ["ann", "bob"]
+
+
+def test_what_is_no_number_counts_as_nothing() -> None:
+    odd = [
+        ("ann", "a", 1),
+        ("ann", "b", math.nan),
+        ("ann", "c", 2),
+        ("bob", "b", 3),
+        ("bob", "a", "?"),
+        ("bob", "c", None),
+    ]
+    assert table([*odd, ("bob", "c", math.inf), ("bob", "a", 10**400)]) == EXPECTED
+    assert table(np.array([[1.0, np.nan, 2.0], [-np.inf, 3.0, np.inf]])) == EXPECTED
+    assert table([[1, None, 2], ["x", 3, 0]]) == EXPECTED
+    assert table({"ann": {"a": 1, "c": 2}, "bob": {"b": 3}, "eve": 5, "joe": None}) != []  # a row that is none is empty
+
+
+def test_one_odd_value_does_not_spoil_the_others_of_its_cell() -> None:
+    assert table([("ann", "a", math.nan), ("ann", "a", 1), ("ann", "c", 2), ("bob", "b", 3)]) == EXPECTED
+
+
+@pytest.mark.parametrize("rows", [[], {}, np.zeros((0, 3)), sparse.csr_array((0, 3)), ()])
+def test_nobody_is_a_table_without_rows(rows: Any) -> None:
+    assert PrivateRows(rows, ITEMS).table().shape == (0, 3)
+
+
+@pytest.mark.parametrize("rows", [np.zeros((2, 4)), np.zeros(3), [[1, 2], [1]], np.zeros((2, 2, 2))])
+def test_a_table_of_another_shape_is_refused(rows: Any) -> None:
+    with pytest.raises(InvalidInput):
+        PrivateRows(rows, ITEMS).table()
+    with pytest.raises(InvalidParameter):
+        PrivateRows(np.zeros((2, 3)), ITEMS, users=["ann"]).table()
+
+
+def test_nothing_is_read_before_it_is_needed_and_nothing_is_shown() -> None:
+    asked = []
+    rows = PrivateRows(lambda: asked.append(1) or EXPECTED, ITEMS)
+    assert repr(rows) == "PrivateRows()"
+    assert asked == []
+    assert (rows.table() is rows.table(), len(asked)) == (True, 1)
+
+
+def test_the_callers_table_stays_as_it_is() -> None:
+    given = sparse.csr_array(np.array([[np.nan, 1.0, 0.0]]))
+    PrivateRows(given, ITEMS).table()
+    assert np.isnan(given.toarray()[0, 0])
+
+
+def test_errors_quote_no_record() -> None:
+    for rows in ([["secret", "x", "y", "z"]], [[1, 2], ["secret"]]):
+        with pytest.raises(TacitError) as caught:
+            PrivateRows(rows, ITEMS).table()
+        assert "secret" not in str(caught.value)

@@ -1,0 +1,158 @@
+"""Secure sums with all parties in one process, and a server that tries to learn more than it may."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tacit.entity.masking import SecureParty
+from tacit.messages.federated_prototypes_frame import public_of as signing_public
+from tacit.messages.federated_prototypes_secure import Masked, Unmask
+from tacit.models.secure_sum import SumSession, plan
+from tacit.models.secure_sum.purposes import KEY, SEED, add_own_mask, add_pair_mask
+from tacit.models.secure_sum.shares import combine
+from tacit.server.secure_sums import SecureSums
+
+RUN = "5e" * 32
+
+
+def names(count: int) -> list[str]:
+    return [f"e{place:02d}" for place in range(count)]
+
+
+def key_of(name: str) -> bytes:
+    return name.encode().ljust(32, b".")
+
+
+def session_of(count: int, fewest: int, colluding: int = 1, run: str = RUN) -> SumSession:
+    return SumSession(run, {name: signing_public(key_of(name)) for name in names(count)}, fewest, colluding)
+
+
+def unsafe_session(monkeypatch: pytest.MonkeyPatch, count: int, fewest: int, colluding: int = 1) -> SumSession:
+    """A session that the plan refuses, built all the same."""
+    with monkeypatch.context() as patch:
+        patch.setattr(plan, "safe", lambda *_: True)
+        return session_of(count, fewest, colluding)
+
+
+@dataclass
+class World:
+    """Entities and a server. ``between`` is done to every party after each of its steps."""
+
+    session: SumSession
+    between: Callable[[SecureParty], SecureParty] = lambda party: party
+    parties: dict[str, SecureParty] = field(init=False)
+    sums: SecureSums = field(init=False)
+    vectors: dict[str, dict[str, NDArray[np.int64]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.sums = SecureSums(self.session)
+        self.parties = {name: SecureParty.start(self.session, name, key_of(name)) for name in self.session.names}
+
+    def step(self, name: str) -> SecureParty:
+        self.parties[name] = self.between(self.parties[name])
+        return self.parties[name]
+
+    def keys(self, who: Iterable[str] | None = None) -> dict[str, bytes]:
+        for name in who or self.session.names:
+            assert self.sums.add_keys(self.step(name).keys_message)
+        return self.sums.close_keys()
+
+    def share(self, who: Iterable[str] | None = None) -> dict[str, dict[str, bytes]]:
+        keys = self.sums.close_keys()
+        for name in who or keys:
+            assert self.sums.add_shares(self.step(name).shares_message(keys))
+        return self.sums.close_shares()
+
+    def receive(self) -> None:
+        for name, parcels in self.sums.close_shares().items():
+            self.step(name).receive(parcels)
+
+    def upload(self, upload: str, who: Iterable[str], cells: int = 50) -> tuple[str, ...]:
+        self.mask(upload, who, cells)
+        return self.sums.close_upload(upload)
+
+    def mask(self, upload: str, who: Iterable[str], cells: int = 50) -> dict[str, bytes]:
+        """Each of these sends a vector of its own, with cells of both signs and of any size."""
+        rng, sent = np.random.default_rng(len(self.vectors)), {}
+        kept = self.vectors.setdefault(upload, {})
+        for name in who:
+            kept[name] = rng.integers(-(2**63), 2**63 - 1, cells, endpoint=True)
+            sent[name] = self.step(name).masked(kept[name], upload)
+            assert self.sums.add_masked(sent[name], upload, cells)
+        return sent
+
+    def unmask(self, upload: str, who: Iterable[str]) -> NDArray[np.int64]:
+        survivors = self.sums.close_upload(upload)
+        for name in who:
+            assert self.sums.add_unmask(self.step(name).unmask(survivors, upload), upload)
+        return self.sums.total(upload)
+
+    def plain(self, upload: str, who: Iterable[str]) -> NDArray[np.int64]:
+        """What the total must be: Python's whole numbers, taken modulo 2^64 at the end."""
+        cells = zip(*(self.vectors[upload][name].tolist() for name in who), strict=True)
+        return np.array([(sum(cell) + 2**63) % 2**64 - 2**63 for cell in cells], dtype=np.int64)
+
+    def ready(self) -> "World":
+        self.keys()
+        self.share()
+        self.receive()
+        return self
+
+
+@dataclass
+class Liar:
+    """A server that tells each entity survivors of its own choice, and knows all that some entities know."""
+
+    world: World
+    upload: str
+    masked: Mapping[str, bytes]
+    colluders: tuple[str, ...]
+    shares: dict[tuple[str, int], dict[int, bytes]] = field(default_factory=dict)  # by dealer and kind: share by index
+
+    def tell(self, name: str, survivors: Iterable[str]) -> None:
+        """Asks one entity to unmask, and keeps what it says."""
+        session, told = self.world.session, tuple(survivors)
+        data = self.world.parties[name].unmask(told, self.upload)
+        read = Unmask.read(session, data, self.upload, told, self.world.parties[name].held)
+        for dealer, share in read.shares.items():
+            self._keep(dealer, SEED if dealer in told else KEY, name, share)
+
+    def bribe(self) -> None:
+        """The colluders hand over everything they hold."""
+        place = self.world.session.check_upload(self.upload)
+        for name in self.colluders:
+            for dealer in self.world.parties[name].held:
+                for kind in (SEED, KEY):
+                    self._keep(dealer, kind, name, self.world.parties[name]._share(dealer, place, kind))
+
+    def secret(self, dealer: str, kind: int) -> bytes | None:
+        """A secret of which there are shares enough."""
+        found = self.shares.get((dealer, kind), {})
+        threshold = self.world.session.plan.threshold
+        return combine({at: found[at] for at in sorted(found)[:threshold]}) if len(found) >= threshold else None
+
+    def sum_of(self, wanted: Iterable[str]) -> NDArray[np.int64] | None:
+        """The sum over these entities, if what was learned suffices to take off all their masks."""
+        session, sharers = self.world.session, self.world.sums.close_shares()
+        place, group = session.check_upload(self.upload), set(wanted)
+        total = np.zeros(50, dtype=np.uint64)
+        for name in group:
+            total += Masked.read(session, self.masked[name], self.upload, sharers, 50).values
+            seed = self.secret(name, SEED)
+            if seed is None:
+                return None
+            add_own_mask(session, total, self.upload, name, seed, subtract=True)
+        for other in set(sharers) - group:
+            private = self.world.parties[other].masking[place] if other in self.colluders else self.secret(other, KEY)
+            if private is None:
+                return None
+            for name in group:
+                public = self.world.parties[name].peers[name].masking[place]
+                add_pair_mask(session, total, self.upload, name, other, private, public, subtract=True)
+        return total.view(np.int64)
+
+    def _keep(self, dealer: str, kind: int, holder: str, share: bytes) -> None:
+        self.shares.setdefault((dealer, kind), {})[self.world.session.plan.index(holder)] = share
