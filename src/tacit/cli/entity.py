@@ -63,6 +63,21 @@ def release(settings: Settings, json_file: Json = None) -> None:
         raise typer.Exit(1)
 
 
+@app.command("leave", epilog="Example: tacit entity leave north.toml --run 82e60e96...")
+def leave(
+    settings: Settings,
+    run: Annotated[
+        str, typer.Option(metavar="ID", help="The run's id, as `tacit federate show` and the file names tell it.")
+    ],
+) -> None:
+    """Leave a run that was given up: its secrets are deleted, and nothing new is answered. What was charged stays charged."""
+    from tacit.engines.settings import entity_settings, open_entity
+
+    with open_entity(entity_settings(settings)) as entity:
+        entity.leave(run)
+    typer.echo(f"Left run {run}.")
+
+
 @app.command("fit", epilog="Example: tacit entity fit north.toml --out recommendations.csv")
 def fit(
     settings: Settings,
@@ -83,12 +98,12 @@ def fit(
     import numpy as np
 
     from tacit.engines.recommendations import write_best
-    from tacit.engines.settings import entity_settings, open_entity, read_catalogue
+    from tacit.engines.settings import entity_settings, open_entity, read_catalogue, tuning_of
 
     check_json_target(str(out), "--out")
     found = entity_settings(settings)
     with open_entity(found) as entity:
-        fitted = entity.fit(run=run, rng=np.random.default_rng(seed))
+        fitted = entity.fit(run=run, tuning=tuning_of(found), rng=np.random.default_rng(seed))
         written = write_best(out, entity, fitted, read_catalogue(found.place("catalogue")), top)
     typer.echo(f"Wrote {counted(top, 'item')} each for {counted(written, 'user')} to {out} (private; mode 600).")
     if report and fitted.report is not None:

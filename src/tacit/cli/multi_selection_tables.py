@@ -161,14 +161,20 @@ def _look_alikes(result: Result, etas: list[float]) -> Table:
     shown = [eta for eta in etas if any(row.setting.get("eta") == eta for row in rows)]
     for eta in shown:
         table.add_column(f"eta {eta:g}", justify="right", no_wrap=True)
-    kinds = dict.fromkeys((row.setting["look_alikes"], row.setting.get("epsilon")) for row in rows)
-    for kind, epsilon in kinds:
+    for kind in dict.fromkeys(
+        tuple(row.setting.get(name) for name in ("look_alikes", "epsilon", "delta")) for row in rows
+    ):
+        named = {
+            name: value
+            for name, value in zip(("look_alikes", "epsilon", "delta"), kind, strict=True)
+            if value is not None
+        }
         cells = []
         for eta in shown:
-            found = {"look_alikes": kind, "eta": eta, "k": 5} | ({} if epsilon is None else {"epsilon": epsilon})
-            slate, pick = (result.select(metric, "exact", **found)[0] for metric in ("d_i", "d_f"))
+            slate, pick = (result.select(metric, "exact", eta=eta, k=5, **named)[0] for metric in ("d_i", "d_f"))
             cells.append(f"{slate.value:.4f} / {pick.value:.4f} ±{pick.stderr or 0.0:.4f}")
-        table.add_row(str(kind) if epsilon is None else f"{kind}, epsilon {epsilon:g}", *cells)
+        how = f", {'tree' if kind[2] else 'grid'}, epsilon {kind[1]:g}" if kind[1] is not None else ""
+        table.add_row(f"{kind[0]}{how}", *cells)
     return table
 
 

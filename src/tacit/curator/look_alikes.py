@@ -15,7 +15,8 @@ from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_USER, Guarantee, Release, pure
 from tacit.ledger import PrivacyLedger
 from tacit.ledger.names import name as checked_name
-from tacit.mechanisms import SYSTEM_NOISE, FeatureBox, Noise, TreePrototypes
+from tacit.mechanisms import SYSTEM_NOISE, FeatureBox, GridPrototypes, Noise, TreePrototypes
+from tacit.mechanisms.profile_bounds import ProfileBounds
 from tacit.mechanisms.prototypes import Prototypes
 from tacit.messages.look_alikes import LookAlikes
 from tacit.models.features import FeatureSpace, GenreProfile
@@ -36,15 +37,20 @@ class PrivateLookAlikes:
     each feature, as shares of 1/spread draws would have. With ``spread`` 0 the prototypes themselves are the look-alikes.
     ``radius`` cuts how far a user may lie from the public centre.
 
+    With ``delta`` None the guarantee is pure and the prototypes are those of a grid: few, ``grid_prototypes``, for about ``users``
+    users, a public order of magnitude.
+
     All of these are public constants. ``name`` stands for this release in the ledger: the same name gives the kept one again.
     """
 
     epsilon: float
-    delta: float = 1e-6
+    delta: float | None = 1e-6
     count: int = 3000
     radius: float | None = None
     spread: float = 0.02
     seed: int = 0
+    grid_prototypes: int = 8
+    users: int = 3000
     name: str = "look-alikes"
 
     def __post_init__(self) -> None:
@@ -56,7 +62,9 @@ class PrivateLookAlikes:
         keep(
             self,
             epsilon=positive("epsilon", self.epsilon),
-            delta=probability("delta", self.delta),
+            delta=None if self.delta is None else probability("delta", self.delta),
+            grid_prototypes=whole("grid_prototypes", self.grid_prototypes, least=1, most=MOST),
+            users=whole("users", self.users, least=1, most=1 << 28),
             count=whole("count", self.count, least=1, most=MOST),
             radius=None if self.radius is None else positive("radius", self.radius),
             spread=spread,
@@ -64,8 +72,12 @@ class PrivateLookAlikes:
             name=checked_name("the name of a release", self.name),
         )
 
-    def mechanism(self, space: FeatureSpace, centre: ArrayLike | None = None) -> TreePrototypes:
+    def mechanism(self, space: FeatureSpace, centre: ArrayLike | None = None) -> TreePrototypes | GridPrototypes:
         """What draws them. ``centre`` is public, such as `genre_centre`; left out, it is the middle of the domain."""
+        if self.delta is None:
+            return GridPrototypes(
+                self._row_bounds(space), self.grid_prototypes, self.epsilon, self.users, seed=self.seed
+            )
         middle = np.full(space.dimension, (space.low + space.high) / 2.0)
         at = middle if centre is None else np.asarray(centre, dtype=np.float64)
         if at.shape != (space.dimension,):
@@ -76,6 +88,13 @@ class PrivateLookAlikes:
         ends = ((space.low,) * space.dimension, (space.high,) * space.dimension)
         box = FeatureBox(*ends, radius, tuple(at.tolist()))
         return TreePrototypes(box, self.count, self.epsilon, self.delta, lloyd=0, seed=self.seed)
+
+    def _row_bounds(self, space: FeatureSpace) -> ProfileBounds:
+        """The domain as seen from 0. Two blocks of shares add up to 2, and have a norm of 1 unless a user likes one genre alone."""
+        most, genres = max(abs(space.low), abs(space.high)), isinstance(space, GenreProfile)
+        radius = 1.0 if genres and self.radius is None else self.radius
+        sides = space.dimension
+        return ProfileBounds(sides, sides, most, 2.0 if genres else None, radius, signed=space.low < 0.0)
 
     def promised(self, space: FeatureSpace, *assumptions: str) -> Guarantee:
         """What a release promises to one user. Features that are made with fitted factors assume that these are public."""

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit.engines.keys import read_key, read_public
-from tacit.entity import Entity, Policy
+from tacit.entity import Entity, Policy, Tuning
+from tacit.entity.blend import BlendSettings
 from tacit.errors import InvalidData, InvalidParameter
 from tacit.ledger import Budget
 from tacit.messages.federated_prototypes_frame import public_of
@@ -33,7 +34,7 @@ from tacit.messages.federated_prototypes_roster import Member, catalogue_hash
 from tacit.messages.private_slates_parts import Item
 
 _ENTITY = ("name", "key", "coordinator", "catalogue", "rows", "ledger", "mailbox")
-_MAY = ("budget", "policy", "accounting", "journal")
+_MAY = ("budget", "policy", "accounting", "journal", "fit")
 _GIVEN = ("catalogue", "items", "roster", "coordinator")  # of a manifest: they follow from files
 
 
@@ -90,6 +91,12 @@ def open_entity(settings: Settings) -> Entity:
         policy=Policy(**_known(policy, Policy, "policy")),
         journal=settings.place("journal") if "journal" in settings.members else None,
     )
+
+
+def tuning_of(settings: Settings) -> Tuning:
+    """The public constants of the local fit that a settings file states, for 'moments': ridge, alpha, gamma."""
+    told = settings.members.get("fit")
+    return Tuning() if told is None else Tuning(blend=BlendSettings(**_known(told, BlendSettings, "fit")))
 
 
 def read_manifest(file: str | os.PathLike[str]) -> tuple[Manifest, bytes]:

@@ -10,7 +10,6 @@ answers once: the same message gets the same bytes, also after a restart, and an
 
 import os
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,23 +19,20 @@ from scipy import sparse
 from tacit.entity.account import SUBJECT, EntityAccount
 from tacit.entity.blend import BlendedFit
 from tacit.entity.fitting import Tuning, fit_model
-from tacit.entity.journal import MANIFEST, MODEL, Journal, Record
+from tacit.entity.journal import Journal
 from tacit.entity.local_fit import LocalFit
 from tacit.entity.policy import Policy
 from tacit.entity.rows import PrivateRows, Rows
-from tacit.entity.stages import LAST_SECRET, Stages
-from tacit.entity.uploads import all_guarantees
-from tacit.errors import Conflict, InvalidMessage, InvalidParameter
+from tacit.entity.runs import Runs
+from tacit.errors import InvalidParameter
 from tacit.ledger import Accounting, Budget, PrivacyLedger, Statement
-from tacit.ledger.clock import Clock, as_text, now
+from tacit.ledger.clock import Clock, now
 from tacit.ledger.stores import Target, is_postgresql
 from tacit.mechanisms import SYSTEM_NOISE, Noise
-from tacit.messages.federated_prototypes_frame import Frame, open_frame, public_of
+from tacit.messages.federated_prototypes_frame import KEY_BYTES, open_frame, public_of
 from tacit.messages.federated_prototypes_manifest import Manifest
 from tacit.messages.federated_prototypes_model import SharedModel
-from tacit.messages.federated_prototypes_replies import entry_of
 from tacit.messages.federated_prototypes_roster import catalogue_hash, entity_name
-from tacit.messages.federated_prototypes_steps import Step
 from tacit.messages.federated_prototypes_terms import Mechanism
 from tacit.messages.private_slates_parts import Item
 
@@ -72,13 +68,27 @@ class Entity:
         noise: Noise = SYSTEM_NOISE,
         clock: Clock = now,
     ) -> None:
-        self.name, self._key, self._public = entity_name(name), bytes(key), public_of(key)
-        self._coordinator = bytes(coordinator)
-        self._items, self._catalogue = len(catalogue), catalogue_hash(catalogue)
-        self._policy, self._noise, self._clock = policy or Policy(), noise, clock
+        self.name, self._noise = entity_name(name), noise
+        public_of(key)  # refuses what is no key
+        if len(coordinator) != KEY_BYTES:
+            raise InvalidParameter(f"the coordinator's public key is {KEY_BYTES} bytes.")
         self._rows = PrivateRows(rows, catalogue, users)
-        self._journal = Journal(_folder(ledger) if journal is None else journal)
+        place = Journal(_folder(ledger) if journal is None else journal)
+        catalogue_id = catalogue_hash(catalogue)
         self._account = EntityAccount(ledger, subject, budget, accounting, unprotected, clock)
+        self._runs = Runs(
+            self.name,
+            bytes(key),
+            bytes(coordinator),
+            catalogue_id,
+            len(catalogue),
+            policy or Policy(),
+            self._rows,
+            self._account,
+            place,
+            noise,
+            clock,
+        )
 
     def __repr__(self) -> str:
         return f"Entity({self.name!r})"
@@ -90,18 +100,7 @@ class Entity:
         nothing: InvalidMessage for what is not signed by the coordinator or no message of a known run, GuaranteeRefused and
         BudgetExhausted where policy or budget do not allow the run, Conflict for a stage that was answered to another message.
         """
-        frame = open_frame(message)
-        frame.verify(self._coordinator)
-        kind = frame.header.get("kind")
-        if kind == "manifest":
-            return self._join(message, frame)
-        manifest = self._manifest(frame.header.get("run"))
-        if kind == "step":
-            return self._step(manifest, frame)
-        if kind == "model":
-            self._keep(manifest, message, frame)
-            return None
-        raise InvalidMessage("expected a manifest, a step or a model.")
+        return self._runs.answer(message)
 
     def release(self, manifest: bytes) -> bytes:
         """The prototypes of this entity's users, for a signed manifest of 'grid' or 'tree': all that such a run asks of it."""
@@ -134,12 +133,14 @@ class Entity:
 
     def shared(self, run: str | None = None) -> tuple[Manifest, SharedModel]:
         """The manifest and the model of a run, by default of the newest that has one."""
-        for known in reversed(self._journal.runs()) if run is None else [run]:
-            record = self._journal.read(known, MODEL)
-            if record is not None:
-                manifest = self._manifest(known)
-                return manifest, SharedModel.from_frame(open_frame(record.reply), manifest)
+        found = self._runs.model(run)
+        if found is not None:
+            return found
         raise InvalidParameter("no model has come yet: give the coordinator's last message to `answer` first.")
+
+    def leave(self, run: str) -> None:
+        """Ends a run for this entity: its secrets are deleted, and nothing new is answered. For a run that was given up."""
+        self._runs.leave(run)
 
     def table(self) -> sparse.csr_array:
         """Users x items, as the mechanisms read them. Private."""
@@ -161,87 +162,6 @@ class Entity:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _join(self, message: bytes, frame: Frame) -> bytes | None:
-        manifest = Manifest.from_frame(frame, self._coordinator)
-        self._require_known(manifest)
-        me = manifest.member(self.name)
-        if self._journal.read(manifest.run, MANIFEST) is None:
-            self._require_in_time(manifest)
-            self._policy.require(manifest)
-            if me is not None and me.contributes:
-                # Before the first charge: all numbers of all stages, and room for all of them.
-                self._account.require_room(all_guarantees(manifest, self._noise))
-            self._journal.write(manifest.run, MANIFEST, Record(frame.digest, message))
-        if me is None or not me.contributes:
-            return None
-        return self._answered(manifest, manifest.stages[0], frame, None)
-
-    def _step(self, manifest: Manifest, frame: Frame) -> bytes:
-        step = Step.from_frame(frame, manifest)
-        me = manifest.member(self.name)
-        if step.to != self.name or me is None or not me.contributes:
-            raise InvalidMessage("this step is for another entity.")
-        return self._answered(manifest, step.stage, frame, step)
-
-    def _answered(self, manifest: Manifest, stage: str, frame: Frame, step: Step | None) -> bytes:
-        asked = frame.digest
-        record = self._journal.read(manifest.run, stage)
-        if record is None:
-            place = manifest.stages.index(stage)
-            before = self._journal.read(manifest.run, manifest.stages[place - 1]) if place else None
-            if place and before is None:
-                raise InvalidMessage("this step comes before an earlier one was answered.")
-            if self._journal.read(manifest.run, MODEL) is not None:
-                raise Conflict("this run is over: its model has come, and the secrets of its sums are deleted.")
-            self._policy.require(manifest)
-            first = self._journal.read(manifest.run, manifest.stages[0])
-            session = "" if first is None else sha256(first.reply).hexdigest()
-            stages = Stages(manifest, self.name, self._key, self._account, self._rows, self._noise)
-            record = self._journal.write(manifest.run, stage, stages.answer(stage, asked, step, before, session))
-        if record.message != asked:
-            raise Conflict("this stage of the run was answered before, to another message. It is answered once.")
-        if manifest.is_secure:
-            self._account.require_first(f"{entry_of(manifest, stage)} sent", record.reply)
-        if stage == LAST_SECRET:
-            self._journal.forget_secrets(manifest.run)
-        return record.reply
-
-    def _keep(self, manifest: Manifest, message: bytes, frame: Frame) -> None:
-        model = SharedModel.from_frame(frame, manifest)
-        record = Record(frame.digest, message)
-        standing = self._journal.write(manifest.run, MODEL, record)
-        if standing.message != record.message:
-            older = SharedModel.from_frame(open_frame(standing.reply), manifest)
-            if model.number == older.number:
-                raise Conflict(
-                    "another model with this number came before: ask the other entities for the hash of theirs."
-                )
-            if model.number > older.number:
-                self._journal.replace(manifest.run, MODEL, record)
-        self._journal.forget_secrets(manifest.run)
-
-    def _manifest(self, run: object) -> Manifest:
-        record = self._journal.read(run, MANIFEST) if isinstance(run, str) else None
-        if record is None:
-            raise InvalidMessage("this message is of a run whose manifest this entity has not seen.")
-        manifest = Manifest.from_frame(open_frame(record.reply), self._coordinator)
-        self._require_known(manifest)
-        return manifest
-
-    def _require_in_time(self, manifest: Manifest) -> None:
-        """What comes after the deadline is discarded: its budget would be spent for nothing."""
-        if manifest.deadline is not None and as_text(self._clock())[:19] >= manifest.deadline[:19]:
-            raise InvalidMessage("the deadline of this run is past. Nothing was charged and nothing is sent.")
-
-    def _require_known(self, manifest: Manifest) -> None:
-        if (manifest.catalogue, manifest.items) != (self._catalogue, self._items):
-            raise InvalidMessage(
-                "the run is over another catalogue: item ids, or their order, differ from this entity's."
-            )
-        me = manifest.member(self.name)
-        if me is None or me.key != self._public.hex():
-            raise InvalidMessage("the roster does not name this entity with its key.")
 
 
 def _folder(ledger: Target | PrivacyLedger) -> Path:

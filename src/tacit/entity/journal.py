@@ -17,7 +17,7 @@ from pathlib import Path
 from tacit.errors import LedgerDamaged, LedgerUnavailable
 from tacit.messages import fields
 
-MANIFEST, MODEL = "manifest", "model"
+MANIFEST, MODEL, LEFT = "manifest", "model", "left"
 _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import finite, keep, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.mechanisms.arrays import real_array
+from tacit.mechanisms.arrays import real_table
 from tacit.mechanisms.noise import Noise
 
 STEPS = 1 << 16  # in the radius
@@ -106,9 +106,8 @@ class FeatureBox:
         return np.clip(centre + steps * float(self.step), lower, upper)
 
     def _table(self, rows: ArrayLike) -> NDArray[Any]:
-        table = rows if isinstance(rows, np.ndarray) and rows.dtype.kind in "biuf" else real_array(rows, "rows")
-        if table.shape == (0,):
-            table = np.zeros((0, self.items))
+        numbers = isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "biuf"
+        table: NDArray[Any] = rows if numbers else real_table(rows, "rows", self.items).toarray()  # type: ignore[assignment]
         if table.ndim != 2 or table.shape[1] != self.items:
             raise InvalidInput(f"expected a table with rows of {self.items} numbers, one row for each user.")
         if len(table) >= MOST_USERS:

@@ -51,10 +51,11 @@ class Frame:
 
     def verify(self, public_key: bytes) -> None:
         """Raises unless the holder of this key has signed the frame."""
+        key = _public(public_key)
         from cryptography.exceptions import InvalidSignature
 
         try:
-            _public(public_key).verify(self.signature, MAGIC + self.content)
+            key.verify(self.signature, MAGIC + self.content)
         except InvalidSignature:
             raise InvalidMessage("the signature is not one of the expected key for this message.") from None
 

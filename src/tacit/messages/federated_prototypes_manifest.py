@@ -177,10 +177,11 @@ class Manifest:
         found = dict(fields.members(value, "a manifest", ("kind", "version", *names)))
         if (found.pop("kind"), found.pop("version")) != ("manifest", VERSION):
             raise InvalidMessage(f"expected a manifest of the protocol {VERSION}.")
-        found["roster"] = tuple(Member.from_json(one) for one in fields.listed(found["roster"], "$.roster"))
         if found["shares"] is not None:
             found["shares"] = tuple(fields.listed(found["shares"], "$.shares"))
+        roster = fields.listed(found["roster"], "$.roster")
         try:
+            found["roster"] = tuple(Member.from_json(one) for one in roster)
             manifest = cls(**found)
         except InvalidMessage:
             raise

@@ -121,6 +121,12 @@ def test_three_hospitals_and_a_coordinator(tacit: Commands) -> None:
     for row in rows:  # nothing that a user has already
         assert mine[int(row["user"][1:]), int(row["item"].removeprefix("item-"))] == 0.0
     assert {row["place"] for row in rows} == {"1", "2", "3"}
+    write_settings("north", fit="{ ridge = 9.0, alpha = 0.5, gamma = 0.1 }")
+    assert tacit("entity", "fit", "north.toml", "--out", "tuned.csv", "--top", "3")[0] == 0
+    assert Path("tuned.csv").read_text() != Path("best.csv").read_text()
+    write_settings("north", fit="{ beta = 1.0 }")
+    assert tacit("entity", "fit", "north.toml", "--out", "tuned.csv")[0] == 2
+    write_settings("north")
     repeated = tacit("entity", "fit", "north.toml", "--out", "again.csv", "--top", "3")
     assert repeated[0] == 0
     assert Path("again.csv").read_text() == Path("best.csv").read_text()
@@ -172,6 +178,11 @@ def test_a_run_can_be_given_up(tacit: Commands) -> None:
     tacit("federate", "open", "run", "run.toml")
     assert tacit.json("federate", "step", "run", "--key", "coordinator.key", "--give-up")["stage"] == "given-up"
     assert tacit("federate", "step", "run", "--key", "coordinator.key", "--give-up", "--close")[0] == 2
+    run = tacit.json("federate", "show", "run")["run"]
+    assert tacit("entity", "leave", "north.toml", "--run", run)[0] == 1  # it never saw the manifest
+    shutil.copytree(Path("run", "outbox", "north"), Path("north", "inbox"))
+    assert tacit("entity", "release", "north.toml")[0] == 0
+    assert tacit("entity", "leave", "north.toml", "--run", run)[0] == 0
 
 
 def test_rejected_replies_are_told(tacit: Commands) -> None:
@@ -226,7 +237,7 @@ def test_a_key_is_never_overwritten_nor_shown(tacit: Commands) -> None:
 
 @pytest.mark.parametrize("words", [("entity",), ("federate",)])
 def test_every_command_has_help_with_an_example(tacit: Commands, words: tuple[str, ...]) -> None:
-    commands = {"entity": ("keys", "release", "fit"), "federate": ("open", "step", "show")}[words[0]]
+    commands = {"entity": ("keys", "release", "fit", "leave"), "federate": ("open", "step", "show")}[words[0]]
     for command in commands:
         status, out, _ = tacit(*words, command, "--help")
         assert status == 0
@@ -257,3 +268,10 @@ def test_a_table_that_cannot_be_read_is_told_without_its_content(tacit: Commands
     assert "secret" not in out + err
     assert "must have the columns user and item" in out
     assert "0 charged" in out
+
+
+def test_every_code_of_a_rejected_reply_is_documented() -> None:
+    from tacit.messages.federated_prototypes import Code
+
+    page = (Path(__file__).parents[3] / "docs" / "command-line.md").read_text()
+    assert [code.value for code in Code if f"`{code.value}`" not in page] == []

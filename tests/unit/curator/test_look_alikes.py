@@ -118,6 +118,18 @@ def test_the_public_bounds_are_the_domain_the_catalogues_genres_and_a_constant()
         WISH.mechanism(SPACE, centre[:5])
 
 
+def test_without_delta_the_guarantee_is_pure_and_the_prototypes_are_a_grids() -> None:
+    wish = replace(WISH, delta=None, users=5000)
+    made = wish.release(people(5000), SPACE, centre=genre_centre(SPACE))
+    assert (made.guarantee.epsilon, made.guarantee.delta, made.guarantee.proof) == (1.0, 0.0, "grid-prototypes")
+    assert made.guarantee == wish.promised(SPACE)
+    assert 290 <= len(made) <= 310
+    drawn = wish.mechanism(SPACE)
+    assert (drawn.k, drawn.bounds.l1_bound, drawn.bounds.signed) == (8, 2.0, False)  # type: ignore[union-attr]
+    means = np.average(made.rows, axis=0, weights=made.sizes)
+    assert np.abs(means - people(5000).mean(axis=0)).max() < 0.1
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"epsilon": 0.0}, {"delta": 1.0}, {"count": 0}, {"spread": -0.1}, {"spread": 1.5}, {"radius": 0.0}, {"name": ""}],

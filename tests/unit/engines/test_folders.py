@@ -110,8 +110,8 @@ def test_steps_and_answers_may_be_repeated_at_any_time(made: Any) -> None:
 
 
 def test_a_drop_out_is_closed_out_by_hand_or_by_the_deadline(made: Any) -> None:
-    files = made("moments", deadline="2026-12-01T12:00:00Z", **SECURE)
-    before, after = datetime(2026, 12, 1, 11, 59, tzinfo=UTC), datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
+    files = made("moments", deadline="2926-12-01T12:00:00Z", **SECURE)
+    before, after = datetime(2926, 12, 1, 11, 59, tzinfo=UTC), datetime(2926, 12, 1, 12, 0, tzinfo=UTC)
     files.carry("b")
     files.step(now=lambda: before)
     assert files.stage == "keys"

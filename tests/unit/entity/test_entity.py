@@ -617,6 +617,23 @@ def test_a_run_that_ends_early_deletes_its_secrets_too(made: Any) -> None:
     assert charges(entity) == 1
 
 
+def test_an_entity_may_leave_a_run_that_was_given_up(made: Any) -> None:
+    world = made("moments")
+    run = world.federation()
+    world.converse(run, until="popularity")
+    entity = world.entity("a")
+    entity.leave(world.manifest.run)
+    from tacit.entity.journal import Record
+
+    folder = world.folder / "a.db.runs" / world.manifest.run
+    assert sum(len(Record.from_bytes(file.read_bytes()).state) for file in folder.iterdir()) == 0
+    with pytest.raises(Conflict, match="over for this entity"):
+        entity.answer(run.outgoing()["a"])
+    assert charges(entity) == 0
+    with pytest.raises(InvalidMessage):
+        entity.leave("0" * 64)
+
+
 def test_two_models_of_one_number_are_a_story_too_many(made: Any) -> None:
     world = made("tree")
     run = world.federation()

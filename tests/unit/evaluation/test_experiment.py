@@ -150,10 +150,13 @@ def test_a_full_run_also_tries_private_training_and_a_second_model(monkeypatch: 
 
     monkeypatch.setattr(experiment, "private_rows", private)
     monkeypatch.setattr(experiment, "second_model", lambda *args, **options: (called.append("two-tower"), ([], []))[1])
+    monkeypatch.setattr(
+        experiment, "look_alike_rows", lambda *args, **options: (called.append("look-alikes"), ([], {}))[1]
+    )
     few = experiment.plan(Effort.FULL, 2)
     monkeypatch.setattr(experiment, "plan", lambda effort, trials: few)
     found = evaluate(world(), "full", trials=2)
-    assert called == ["two-tower", math.inf, 8.0, 4.0, 2.0]
+    assert called == ["look-alikes", "two-tower", math.inf, 8.0, 4.0, 2.0]
     private_models = [name for name in found.guarantees if "private" in name]
     assert private_models == [f"model, private training, epsilon={one}" for one in (8, 4, 2)]
     assert found.select("smallest k") or max(row.setting["k"] for row in found.select("d_i", "exact")) == 15  # type: ignore[type-var]

@@ -46,17 +46,21 @@ def test_every_kind_is_tried_at_the_same_settings(rows: Any) -> None:
     cases: dict[Any, set[Any]] = {}
     for row in found:
         if row.metric in ("d_i", "d_f"):
-            kind = (row.setting["look_alikes"], row.setting.get("epsilon"))
+            kind = (row.setting["look_alikes"], row.setting.get("epsilon"), row.setting.get("delta"))
             cases.setdefault(kind, set()).add((row.metric, row.method, row.setting.get("eta"), row.setting["k"]))
             assert row.n == TRIALS
-    assert set(cases) == {("raw", None), ("public", None), ("private", 0.5), ("private", 4.0)}
+    assert set(cases) == {("raw", None, None), ("public", None, None)} | {
+        ("private", epsilon, delta) for epsilon in (0.5, 4.0) for delta in (0.0, 1e-6)
+    }
     assert len({frozenset(one) for one in cases.values()}) == 1
-    assert {eta for _, _, eta, _ in cases["raw", None]} == {0.05, 0.1, 0.2, None}
+    assert {eta for _, _, eta, _ in cases["raw", None, None]} == {0.05, 0.1, 0.2, None}
     against = [row for row in found if AGAINST in row.metric]
     assert {row.setting["epsilon"] for row in against} == {0.5, 4.0}
-    assert {name: one.epsilon for name, one in promised.items()} == {
-        "look-alikes, epsilon=0.5": 0.5, "look-alikes, epsilon=4": 4.0,
-    }  # fmt: skip
+    assert {name: (one.epsilon, one.delta) for name, one in promised.items()} == {
+        f"look-alikes, {how}, epsilon={epsilon:g}": (epsilon, delta)
+        for how, delta in (("tree", 1e-6), ("grid", 0.0))
+        for epsilon in (0.5, 4.0)
+    }
 
 
 def test_raw_figures_are_those_of_the_store_itself(people: Population, fitted: Trained, rows: Any) -> None:

@@ -146,7 +146,7 @@ def test_a_row_at_the_farthest_corner_has_the_whole_radius_and_none_has_more() -
 
 
 def test_rows_that_are_no_table_are_refused_without_being_shown() -> None:
-    for odd in ([[1.0, 2.0]], [1.0, 2.0, 3.0], [[SECRET, 1.0, 2.0], [1.0]], np.zeros((2, 2, 3)), "abc", [["x", 1, 2]]):
+    for odd in ([[1.0, 2.0]], [1.0, 2.0, 3.0], [[SECRET, 1.0, 2.0], [1.0]], np.zeros((2, 2, 3)), "abc"):
         with pytest.raises(InvalidInput) as refused:
             tree().release(odd)
         assert str(SECRET) not in str(refused.value)
@@ -155,6 +155,10 @@ def test_rows_that_are_no_table_are_refused_without_being_shown() -> None:
 def test_objects_that_are_numbers_are_taken() -> None:
     assert (BOX.bounded([[1, 0, None]]) == BOX.bounded(np.array([[1.0, 0.0, math.nan]]))).all()
     assert BOX.bounded([[1, 0, 10**400]]).shape == (1, 3)
+    # a text in one cell is one user's: the table is not refused for it
+    assert (BOX.bounded([["x", 1, 0.5]]) == BOX.bounded(np.array([[math.nan, 1.0, 0.5]]))).all()
+    table = np.array([[0.5, 0.0, -0.2], [0.0, 0.0, 1.0]])
+    assert (BOX.bounded(sparse.csr_array(table)) == BOX.bounded(table)).all()
 
 
 @pytest.mark.parametrize("dimension", [1, 7, 64])
@@ -409,7 +413,7 @@ def test_signed_and_non_negative_profiles_keep_to_their_bounds(rng: np.random.Ge
     assert np.nanmin(signed.centres) < 0.0
 
 
-@pytest.mark.parametrize("rows", [[], np.zeros((0, 3)), np.zeros((1, 3))], ids=["none", "no rows", "one"])
+@pytest.mark.parametrize("rows", [[], np.zeros(0), np.zeros((0, 3)), np.zeros((1, 3))], ids=["none", "empty", "no rows", "one"])
 @pytest.mark.parametrize("lloyd", [0, 2])
 def test_an_entity_without_users_releases_all_the_same(rows: Any, lloyd: int) -> None:
     made = tree(lloyd=lloyd).release(rows).value

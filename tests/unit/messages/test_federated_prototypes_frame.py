@@ -1,13 +1,14 @@
 """The signed frame: one way to write it, nothing but InvalidMessage for what is none, and not a bit that can be changed."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.errors import InvalidMessage, InvalidParameter
+from tacit.errors import InvalidMessage, InvalidParameter, MissingExtra
 from tacit.messages.federated_prototypes_frame import (
     MAGIC,
     MOST_HEADER,
@@ -64,6 +65,7 @@ def test_no_single_bit_can_be_changed() -> None:
                 open_frame(bytes(changed)).verify(public_of(KEY))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_refused_by_the_one_error(data: bytes) -> None:
     for tried in (data, MAGIC + data, framed(data), DATA + data + b"x", DATA[: len(data)]):
@@ -71,7 +73,7 @@ def test_any_bytes_are_refused_by_the_one_error(data: bytes) -> None:
             open_frame(tried)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda one: st.lists(one, max_size=4)
@@ -153,3 +155,10 @@ def test_a_key_is_32_bytes_and_never_shown() -> None:
 def test_only_plain_numbers_are_carried(values: np.ndarray) -> None:
     with pytest.raises(InvalidParameter):
         sign(KEY, {}, {"x": values})
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
+    for call in (lambda: sign(KEY, {}), lambda: public_of(KEY), lambda: open_frame(DATA).verify(bytes(32))):
+        with pytest.raises(MissingExtra, match=r"tacit\[federated\]"):
+            call()

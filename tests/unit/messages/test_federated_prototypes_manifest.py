@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.guarantees import LossKind, epsilon_of_rho, rho_for
@@ -153,6 +155,9 @@ def test_so_are_those_that_a_coordinator_did_not_check(mechanism: str, changed: 
         {"fewest": None},  # what is left open would be decided by each reader
         {"roster": [{"name": "a", "key": "0" * 64}]},
         {"roster": "a"},
+        {"roster": [{"name": "A!", "key": "0" * 64, "role": "contributor"}]},
+        {"roster": [{"name": "a", "key": "0", "role": "contributor"}]},
+        {"roster": [{"name": "a", "key": "0" * 64, "role": "king"}]},
         {"shares": [1]},
     ],
     ids=str,
@@ -160,6 +165,28 @@ def test_so_are_those_that_a_coordinator_did_not_check(mechanism: str, changed: 
 def test_a_manifest_states_everything_in_one_way(changed: dict[str, Any]) -> None:
     with pytest.raises(InvalidMessage):
         Manifest.from_frame(open_frame(message(changed)), COORDINATOR)
+
+
+ANY = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=4),
+    lambda one: st.lists(one, max_size=3) | st.dictionaries(st.text(max_size=3), one, max_size=2),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(MECHANISMS), st.sampled_from(sorted(manifest().to_json())), ANY)
+def test_whatever_a_coordinator_signs_is_a_manifest_or_refused(mechanism: str, name: str, value: Any) -> None:
+    frame = open_frame(message({name: value}, mechanism))
+    try:
+        read = Manifest.from_frame(frame, COORDINATOR)
+    except InvalidMessage:
+        return
+    assert read.to_json() == frame.header
 
 
 def test_a_manifest_of_another_coordinator_is_refused() -> None:

@@ -184,6 +184,7 @@ def test_a_reply_that_is_too_long_is_not_even_parsed() -> None:
     assert code_of(sign(key_of("a"), {"x": "y" * 100_000})) == Code.MALFORMED.value
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_get_a_code_and_nothing_is_raised(data: bytes) -> None:
     assert code_of(data) == Code.MALFORMED.value
@@ -212,7 +213,7 @@ ANY = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(st.sampled_from(sorted(open_frame(GOOD).header)), ANY)
 def test_an_entity_that_signs_nonsense_gets_a_code(name: str, value: object) -> None:
     """A member that holds anything at all, under a good signature."""
@@ -221,7 +222,7 @@ def test_an_entity_that_signs_nonsense_gets_a_code(name: str, value: object) -> 
     assert (code_of(changed({name: value})) == "accepted") == same
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(["sizes", "index", "values"]),
     st.sampled_from(["u1", "u4", "u8", "i8", "f4", "f8"]),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import InvalidParameter, TooFewEntities
@@ -293,6 +293,7 @@ def test_no_bytes_stop_the_coordinator(tmp_path: Path, mechanism: str, own: dict
     world.close()
     assert good is not None
 
+    @settings(deadline=None)
     @given(st.binary(max_size=200), st.integers(0, len(good) * 8 - 1))
     def tried(data: bytes, bit: int) -> None:
         flipped = bytearray(good)

@@ -14,7 +14,8 @@ from tacit.evaluation.effort import Effort
 from tacit.evaluation.federated_prototypes import factored, kmeans, names, worlds
 from tacit.evaluation.federated_prototypes.chance import noise_of, rng_of
 from tacit.evaluation.federated_prototypes.factored import How
-from tacit.evaluation.federated_prototypes.measures import RMSE, Floats, rmse
+from tacit.evaluation.federated_prototypes.measures import RMSE, Floats, Sampled, rmse
+from tacit.evaluation.federated_prototypes.rows import Key, key_of
 from tacit.evaluation.federated_prototypes.splits import table
 from tacit.evaluation.result import Row, Setting
 from tacit.evaluation.statistics import Estimate, mean
@@ -40,7 +41,7 @@ AFTER = (1, 2, 5, 10, 20)  # epochs
 class Found(NamedTuple):
     rows: list[Row]
     guarantees: dict[str, Guarantee]
-    errors: dict[tuple[object, ...], Floats]  # mean squared error of each user of the sample
+    influences: dict[Key, Floats]  # of each user of the sample on a figure
 
 
 class Counts(NamedTuple):
@@ -60,11 +61,14 @@ def run(effort: Effort, *, seed: int) -> Found:
     world = Counts(table(ratings), [np.flatnonzero(codes == one) for one in range(worlds.ENTITIES)], sample)
     found = Found([], {}, {})
     base: Setting = {"world": names.SYNTHETIC, "users": USERS[effort]}
+    random = None
     for method, setting, errors in _reconstructed(world, effort, seed, found.guarantees):
-        found.errors[method, *setting.values()] = errors
-        found.rows.append(Row.of(method, RMSE, _root(errors), **base, **setting))
-        random = found.errors[names.RANDOM_V, 10]
-        found.rows.append(Row(method, {**base, **setting}, AHEAD, _root(errors).value - _root(random).value))
+        one = _root(errors)
+        random = random or one  # random factors of the lowest rank come first
+        row = Row.of(method, RMSE, one, **base, **setting)
+        found.rows.extend([row, Row(method, {**base, **setting}, AHEAD, one.value - random.value)])
+        if isinstance(one, Sampled):
+            found.influences[key_of(row)] = one.influence
     found.rows.extend(_losses(world, effort, seed, base))
     found.rows.extend(_convergence(world, seed, base))
     return found

@@ -14,7 +14,7 @@ from tacit.evaluation.federated_prototypes import factored, names
 from tacit.evaluation.federated_prototypes.chance import noise_of, rng_of
 from tacit.evaluation.federated_prototypes.factored import How, Tested
 from tacit.evaluation.federated_prototypes.splits import paper_split
-from tacit.evaluation.result import Row
+from tacit.evaluation.result import Row, Setting
 from tacit.evaluation.statistics import Estimate
 from tacit.guarantees import Guarantee
 from tacit.mechanisms import GridPrototypes, ProfileBounds
@@ -47,6 +47,10 @@ def rows(ratings: Ratings, effort: Effort, *, seed: int) -> Iterator[tuple[Row, 
         }
         for method, found in figures.items():
             private = method == names.GRID
-            setting = {"world": names.REGIONS, "rank": rank, **({"epsilon": EPSILON, "k": K} if private else {})}
+            setting: Setting = {
+                "world": names.REGIONS,
+                "rank": rank,
+                **({"epsilon": EPSILON, "k": K} if private else {}),
+            }
             for metric, one in found.items():
                 yield Row.of(method, metric, one, **setting), mechanism.guarantee if private else None, one

@@ -8,7 +8,8 @@ from pathlib import Path
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.federated_prototypes import reference, worlds
 from tacit.evaluation.federated_prototypes.parts import Outcome, Part, parts
-from tacit.evaluation.federated_prototypes.verdicts import beyond, published
+from tacit.evaluation.federated_prototypes.verdicts import published
+from tacit.evaluation.federated_prototypes.verdicts_beyond import beyond
 from tacit.evaluation.part import Progress, untold
 from tacit.evaluation.result import Claim, Result, versions_of
 

@@ -95,9 +95,6 @@ class Sampled(Estimate):
 
     influence: Floats = field(repr=False, default_factory=lambda: np.zeros(0))
 
-    def __str__(self) -> str:
-        return f"{self.value:+.4f} ± {self.stderr:.4f}"
-
 
 def ratio(above: Floats, below: Floats) -> Estimate:
     """sum above / sum below, one entry for each user; the error is of first order, over users."""
@@ -111,7 +108,8 @@ def ratio(above: Floats, below: Floats) -> Estimate:
 
 def rmse(errors: Floats, users: Items) -> Estimate:
     """The root of the mean squared error over cells, ``users`` saying whose cell each is; error over users."""
-    squares = ratio(np.bincount(users, weights=errors**2), np.bincount(users).astype(np.float64))
+    sums: Floats = np.bincount(users, weights=errors**2).astype(np.float64)
+    squares = ratio(sums, np.bincount(users).astype(np.float64))
     root = math.sqrt(squares.value)
     if not isinstance(squares, Sampled) or not root:
         return Estimate(root, math.nan, errors.size)

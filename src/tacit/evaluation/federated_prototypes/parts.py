@@ -112,7 +112,7 @@ def _counts_of_drugs(folder: Path, effort: Effort, seed: int) -> Outcome:
 
 def _synthetic(effort: Effort, seed: int) -> Outcome:
     found = counts.run(effort, seed=seed)
-    return Outcome(found.rows, found.guarantees)
+    return Outcome(found.rows, found.guarantees, influences=found.influences)
 
 
 def _planted(effort: Effort, seed: int) -> Outcome:

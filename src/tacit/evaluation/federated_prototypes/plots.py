@@ -69,6 +69,7 @@ def _figures(result: Result) -> dict[str, tuple[str, list[Panel]]]:
     private = {names.GRID: {"epsilon": 0.1, "k": 10}}
     films = {names.GRID: {"epsilon": rated.PAPER_EPSILON, "k": rated.K, "items each": rated.MANY}}
     plain = (names.CENTRAL, names.INDIVIDUAL)
+    moments: dict[str, Mapping[str, Value]] = {names.MOMENTS: {}, names.MOMENTS_APART: {}}
 
     def film(metric: str, kind: str) -> Panel:
         methods = (*plain, names.K_MEANS, names.K_RATERS, names.K_RANDOM)
@@ -102,19 +103,22 @@ def _figures(result: Result) -> dict[str, tuple[str, list[Panel]]]:
             "Figure 7: private prototypes by rank",
             [by_epsilon(RMSE, "rank", made, {"k": each}, told=f"RMSE, k = {each}") for each in ks],
         ),
-        "figure-8": ("Figure 8: errors on films", [film(one, kind) for kind in rated.REGULARISERS for one in (factored.TRAIN, RMSE)]),
+        "figure-8": (
+            "Figure 8: errors on films",
+            [film(one, kind) for kind in rated.REGULARISERS for one in (factored.TRAIN, RMSE)],
+        ),
         "figure-9": ("Figure 9: ranks on films", [film(RANK, kind) for kind in rated.REGULARISERS]),
         "moments": (
             "Gain of moments over individual models; crosses: reference",
             [
-                along(ranking.GAIN, "epsilon", {"world": world}, {names.MOMENTS: {}, names.MOMENTS_APART: {}}, told=world, log=True)
+                along(ranking.GAIN, "epsilon", {"world": world}, moments, told=world, log=True)
                 for world in (names.ZIP1, names.ZIP2, names.HOSPITALS, names.REGIONS)
             ],
         ),
         "lists": (
             "Lists by epsilon; crosses: reference",
             [
-                along(NDCG, "epsilon", {"world": world}, {names.MOMENTS: {}, names.MOMENTS_APART: {}}, told=f"NDCG@20, {world}", log=True)
+                along(NDCG, "epsilon", {"world": world}, moments, told=f"NDCG@20, {world}", log=True)
                 for world in (names.ZIP1, names.ZIP2, names.HOSPITALS, names.REGIONS)
             ],
         ),

@@ -70,7 +70,7 @@ def _prototypes() -> Iterator[Given]:
         (1000.0, 165, 10): (1.708, 0.170), (0.1, 165, 30): (1.199, 0.482), (0.1, 165, 50): (1.208, 0.491),
     }  # fmt: skip
     for (epsilon, each, rank), (error, place) in grid.items():
-        setting = {"world": names.ZIP1, "epsilon": epsilon, **_K, "items each": each, "rank": rank}
+        setting: Setting = {"world": names.ZIP1, "epsilon": epsilon, **_K, "items each": each, "rank": rank}
         yield Given(names.GRID, setting, {RMSE: error, RANK: place})
     tree = {
         (50, 0.1): (1.427, 0.477), (50, 1.0): (1.328, 0.455), (50, 10.0): (1.294, 0.210),
@@ -97,8 +97,8 @@ def _items() -> Iterator[Given]:
         (names.ZIP2, names.PRIOR_ONCE): (0.971, 0.967, 0.962, 0.958, 0.955),
         (names.ZIP2, names.PRIOR): (0.981, 0.977, 0.975, 0.973, 0.969),
     }
-    for (world, method), values in priors.items():
-        for epsilon, value in zip(ranking.EPSILONS, values, strict=True):
+    for (world, method), line in priors.items():
+        for epsilon, value in zip(ranking.EPSILONS, line, strict=True):
             yield Given(method, {"world": world, "split": EVERY, "epsilon": epsilon}, {RMSE: value})
     for world, method, value in ((names.ZIP1, names.INDIVIDUAL, 0.949), (names.ZIP1, names.CENTRAL, 0.943),
                                  (names.ZIP2, names.INDIVIDUAL, 0.973)):  # fmt: skip

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 
@@ -48,14 +49,18 @@ def look_alike_rows(
     raw = tried([fitted.store], progress=partial(progress, f"{RAW} look-alikes"))
     rows = [*loss_rows(raw, look_alikes=RAW), *loss_rows(control, look_alikes=PUBLIC)]
     promised: dict[str, Guarantee] = {}
-    for epsilon in epsilons:
-        wish = PrivateLookAlikes(epsilon, DELTA)
+    for epsilon, delta in product(epsilons, (DELTA, None)):
+        wish = PrivateLookAlikes(epsilon, delta)
         stores = [with_look_alikes(fitted.store, one) for one in releases(people, wish, seed)]
-        found = tried(stores, progress=partial(progress, f"look-alikes, epsilon={epsilon:g}"))
-        further: dict[str, float | str] = {"look_alikes": PRIVATE, "epsilon": epsilon, "delta": DELTA}
+        found = tried(stores, progress=partial(progress, f"look-alikes, {told_by(wish)}"))
+        further: dict[str, float | str] = {"look_alikes": PRIVATE, "epsilon": epsilon, "delta": delta or 0.0}
         rows += [*loss_rows(found, **further), *_against(found, control, further)]
-        promised[f"look-alikes, epsilon={epsilon:g}"] = wish.promised(people.space)
+        promised[f"look-alikes, {told_by(wish)}"] = wish.promised(people.space)
     return rows, promised
+
+
+def told_by(wish: PrivateLookAlikes) -> str:
+    return f"{'grid' if wish.delta is None else 'tree'}, epsilon={wish.epsilon:g}"
 
 
 def releases(people: Population, wish: PrivateLookAlikes, seed: int) -> Iterator[LookAlikes]:
