@@ -212,7 +212,7 @@ def _federations(console: "Console", shown: "Federated") -> None:
     title = f"{users:,} users with held-out items: means, and the gain over the entity's own rows, user by user"
     table = Table("method", "epsilon", "recall@20", "NDCG@20", "gain", "", title=title, title_justify="left")
     for way in shown.ways:
-        gain = f"{way.gain:+.4f} ± {way.gain_error:.4f}" if way.gain_error else ""
+        gain = f"{way.gain:+.4f} ± {way.gain_error:.4f}" if way.method != "individual" else ""
         table.add_row(way.method, f"{way.epsilon:g}", f"{way.recall:.4f}", f"{way.ndcg:.4f}", gain, way.remark)
     console.print(table)
     console.print(

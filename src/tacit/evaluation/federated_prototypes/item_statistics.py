@@ -94,7 +94,9 @@ def rows(held: Held, effort: Effort, seed: int) -> Iterator[tuple[Row, Guarantee
     """In the paper's split: ranks by noisy counts, errors by noisy means, and with both as prior of an entity's own."""
     tested = Tested.of(held, *STARS)
     shape = tested.rows.shape
-    rng = rng_of(seed, "residual factors")
+    rng = rng_of(
+        seed, "residual factors"
+    )  # one for all starts, in this order: a quick run starts its second one elsewhere
 
     def figures(
         method: str, one: Estimate, metric: str, epsilon: float | str, guarantee: Guarantee | None

@@ -32,7 +32,7 @@ def draw(result: Result, folder: Path) -> list[Path]:
         inches = (4.2 * len(panels) + 2.6, 4.0)
         figure = Figure(figsize=inches)
         FigureCanvasAgg(figure)
-        figure.subplots_adjust(left=0.7 / inches[0], right=1.0 - 2.7 / inches[0], bottom=0.13, top=0.85, wspace=0.3)
+        figure.subplots_adjust(left=0.9 / inches[0], right=1.0 - 2.7 / inches[0], bottom=0.13, top=0.85, wspace=0.3)
         axes = figure.subplots(1, len(panels), squeeze=False)[0]
         if not sum(panel(result, axis) for panel, axis in zip(panels, axes, strict=True)):
             continue
