@@ -190,6 +190,7 @@ def test_every_broken_twin_is_caught(exact_report: AuditReport) -> None:
         ("noise-on-means", 165 * math.log(13 / 12) - 1e-6, 165 * math.log(13 / 12) + 1e-6),  # 13.2 for a claim of 0.1
         ("picks-paid-once", 3.99, 4.0),
         ("budget-as-published", 1.0666, 1.0667),  # (2 T + 2/3) epsilon with T = 5
+        ("swaps-beyond-their-share", 1.2 - 1e-9, 1.2 + 1e-9),
         ("noise-for-shorter-rows", 0.0340, 0.0342),  # 1 + .4 of the claim
         ("one-level-paid-for", 0.0291, 0.0293),  # 1 + 2 * .1 of the claim
         ("rows-of-any-length", 2.0 - 1e-9, 2.0 + 1e-9),  # 4 times the claim

@@ -1,5 +1,6 @@
 """Prototypes by a grid: what the steps spend together, exactly; the noise of an entity without users; and a look from outside."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,10 @@ from numpy.typing import NDArray
 from tacit.audit import check, distribution, empirical, lattice
 from tacit.audit.cases import Case, Draws, FromOutside, Twin
 from tacit.audit.findings import By, Finding, Measure
-from tacit.audit.twins.prototypes import PublishedShares
+from tacit.audit.twins.prototypes import PublishedShares, SwapsBeyondTheirShare
 from tacit.mechanisms import GridPrototypes, ProfileBounds
 from tacit.mechanisms.noise import Noise
+from tacit.mechanisms.profile_bounds import STEPS
 from tacit.mechanisms.samplers import discrete_laplace
 
 _NAME = GridPrototypes.name
@@ -36,6 +38,12 @@ def twins() -> list[Twin]:
             "the published budget, in which only some of the steps are counted",
             _spent(published),
         ),
+        Twin(
+            SwapsBeyondTheirShare.name,
+            _NAME,
+            "the swaps run at three times their share",
+            _spent(SwapsBeyondTheirShare(ProfileBounds(6, 3, 5.0), 2, 1.0, 100)),
+        ),
         *(look.twin() for look in from_outside()),
     ]
 
@@ -53,14 +61,29 @@ def _made(epsilon: float, trials: int) -> GridPrototypes:
 
 
 def _spent(mechanism: Any) -> Any:
-    """The epsilons that the steps run at, added up as fractions. What each of them loses is enumerated for itself."""
+    """The epsilons that the steps run at, as they were built, added up as fractions. What each loses is enumerated for itself."""
 
     def run(noise: Noise, draws: Draws) -> Finding:
         trials = mechanism.trials
         case = f"{trials} trial{'s' * (trials > 1)}, the steps together"
-        return check.judged(mechanism, case, Measure.EPSILON, float(mechanism.epsilons.total))
+        return check.judged(mechanism, case, Measure.EPSILON, float(_together(mechanism)))
 
     return run
+
+
+def _together(mechanism: Any) -> Fraction:
+    if isinstance(mechanism, PublishedShares):
+        return mechanism.epsilons.total
+    recovery = mechanism.recovery
+    steps = [
+        mechanism.repetitions * mechanism.depth / mechanism.partition.scale,  # a point has one coin at every level
+        (mechanism.swaps + 1) * mechanism.local_swaps.rate * mechanism.local_swaps.loss_bound,
+        1 / recovery.count_scale,
+        mechanism.picked * recovery.selection.rate * STEPS if recovery.selects else Fraction(0),
+        min(recovery.bounds.l1_steps, mechanism.picked * STEPS) / recovery.value_scale,
+    ]
+    together: Fraction = mechanism.trials * sum(steps, Fraction(0)) + Fraction(mechanism.epsilons.final)
+    return together
 
 
 def _sampler(noise: Noise, draws: Draws) -> Finding:

@@ -116,7 +116,8 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
     codes = np.arange(1 << mechanism.depth)
     for _ in range(max(1, draws.batched // 25_000)):
         answers = mechanism.asked(np.zeros((0, 8)), noise)
-        answers.counts(mechanism.depth, codes, codes.size)
+        for level in range(mechanism.depth + 1):  # every level, whichever groups are asked about: each has its noise
+            answers.counts(level, codes, codes.size)
         answers.sums(Tree(codes, np.zeros(codes.size)))
         answers.clusters(np.zeros((codes.size // 2, 8), dtype=np.int64))
         for what, numbers in answers.given:

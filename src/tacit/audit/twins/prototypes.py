@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.guarantees import ONE_USER, Guarantee, pure
-from tacit.mechanisms import LocalSwaps, PrivatePartition, TreePrototypes
+from tacit.mechanisms import GridPrototypes, LocalSwaps, PrivatePartition, TreePrototypes
 from tacit.mechanisms.grid_shares import GridEpsilons
 from tacit.mechanisms.partition import HALF_SIDE
 from tacit.mechanisms.samplers import discrete_laplace
@@ -136,6 +136,18 @@ class PublishedShares:
     def epsilons(self) -> GridEpsilons:
         each = self.epsilon / (6 * self.trials)
         return GridEpsilons(each, each, 0.0, self.epsilon, self.epsilon, self.epsilon / 3.0, self.trials)
+
+
+@dataclass(frozen=True)
+class SwapsBeyondTheirShare(GridPrototypes):
+    """The swaps run at three times the epsilon that they have."""
+
+    name: ClassVar[str] = "swaps-beyond-their-share"
+
+    @cached_property
+    def local_swaps(self) -> LocalSwaps:
+        real = super().local_swaps
+        return replace(real, epsilon=3.0 * real.epsilon)
 
 
 @dataclass(frozen=True)
