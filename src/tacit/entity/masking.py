@@ -161,7 +161,7 @@ class SecureParty:
 
     def _parcels(self, peers: Mapping[str, Keys]) -> dict[str, bytes]:
         plan = self.session.plan
-        secrets = [one for pair in zip(self.seeds, self.masking, strict=True) for one in pair]  # in the order of KINDS
+        secrets = [one for pair in zip(self.seeds, self.masking, strict=True) for one in pair]  # in the order of _share
         dealt = [split(secret, plan.threshold, len(plan.names)) for secret in secrets]
         parcels = {}
         for holder, keys in peers.items():

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from itertools import combinations
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 
 from tacit.entity.masking import SecureParty
 from tacit.errors import Conflict, InvalidData, InvalidMessage, InvalidParameter
-from tacit.messages.federated_prototypes_secure import Keys, Masked, Unmask
+from tacit.messages.federated_prototypes_secure import Keys, Masked, Shares, Unmask
 from tacit.models.secure_sum.purposes import KEY, SEED, add_own_mask, add_pair_mask
 from tacit.models.secure_sum.shares import combine
-from tests.unit.server.secure_runs import World, key_of, names, session_of
+from tests.unit.server.secure_runs import World, as_bytes, check_looks_uniform, key_of, names, polynomial, session_of
 
 FIVE = names(5)
 FIRST, SECOND = "popularity", "gram"
@@ -34,6 +35,11 @@ def test_every_run_and_entity_has_secrets_of_its_own() -> None:
     parties = [SecureParty.start(session_of(5, 4), name, key_of(name)) for name in (*FIVE, *FIVE)]
     secrets = [one for party in parties for one in (party.sealing, *party.masking, *party.seeds)]
     assert len(set(secrets)) == len(secrets) == 50
+
+
+def test_secrets_of_a_run_are_random_and_independent_in_every_bit() -> None:
+    parties = [SecureParty.start(session_of(3, 3), "e00", key_of("e00")) for _ in range(300)]
+    check_looks_uniform([[party.sealing, *party.masking, *party.seeds] for party in parties], bits=256)
 
 
 def test_an_entity_that_is_not_of_the_roster_cannot_start() -> None:
@@ -249,6 +255,48 @@ def test_secrets_are_dealt_so_that_the_fewest_give_them_back_and_one_less_do_not
                     assert (combine({at: shares[at] for at in holders}) == secret) == gives
 
 
+def dealt(world: World, dealer: str) -> dict[tuple[int, int], list[int]]:
+    """By upload and kind: the polynomial that the shares in the parcels of one dealer lie on."""
+    plan = world.session.plan
+    return {
+        (place, kind): polynomial(
+            {plan.index(name): world.parties[name]._share(dealer, place, kind) for name in plan.names}, plan.threshold
+        )
+        for place in (0, 1)
+        for kind in (SEED, KEY)
+    }
+
+
+def test_each_secret_is_dealt_on_a_polynomial_of_its_own(world: World) -> None:
+    """On one polynomial for two secrets, whoever holds one share of each would know their difference."""
+    world.ready()
+    drawn: list[int] = []
+    for dealer in FIVE:
+        party, found = world.parties[dealer], dealt(world, dealer)
+        for place, kind in found:
+            secret = (party.seeds, party.masking)[kind][place]
+            assert found[place, kind][0] == int.from_bytes(secret, "big")
+            assert len(found[place, kind]) == world.session.plan.threshold
+            drawn += found[place, kind][1:]
+    assert len(set(drawn)) == len(drawn) == 5 * 4 * 3
+    assert all(drawn)
+
+
+def test_what_is_dealt_looks_uniform_and_independent_across_secrets_and_uploads() -> None:
+    """Three of three entities: four polynomials of two coefficients each, of one dealer in 250 runs."""
+    session, rows = session_of(3, 3), []
+    for _ in range(250):
+        world = World(session)
+        keys = {name: party.keys_message for name, party in world.parties.items()}
+        sent = Shares.read(session, world.parties["e01"].shares_message(keys), session.names).parcels
+        for name, party in world.parties.items():
+            party.peers = world.parties["e01"].peers
+            party.held = {"e01": party._opened("e01", sent[name])}
+        rows.append(as_bytes(one for found in dealt(world, "e01").values() for one in found[1:]))
+    assert len({one for row in rows for one in row}) == 250 * 8
+    check_looks_uniform(rows, bits=521)
+
+
 def test_each_upload_has_masks_of_its_own(world: World) -> None:
     """Were they the same, the difference of two masked uploads would be that of what is under them."""
     party, zeros = world.ready().parties["e00"], np.zeros(50, dtype=np.int64)
@@ -293,16 +341,52 @@ def test_a_run_goes_on_after_a_restart_at_every_step() -> None:
         assert (world.unmask(upload, left) == world.plain(upload, left)).all()
 
 
-def test_rules_hold_after_a_restart(world: World) -> None:
+def test_rules_hold_after_a_restart_at_any_upload(world: World) -> None:
+    """Also of the uploads before, and as often as it restarts."""
+    party, zeros = world.ready().parties["e00"], np.zeros(50, dtype=np.int64)
+    told = {FIRST: FIVE, SECOND: FIVE[:4]}
+    answers: dict[str, bytes] = {}
+    for upload in (FIRST, SECOND):
+        vector = np.arange(50) + len(upload)
+        sent = party.masked(vector, upload)
+        party = restored(party)
+        with pytest.raises(Conflict, match="masks are used once"):
+            party.masked(zeros, upload)
+        assert party.masked(vector, upload) == sent
+        answers[upload] = party.unmask(told[upload], upload)
+        for _ in range(2):
+            party = restored(party)
+            for before, answer in answers.items():
+                # The first that is asked after a restart: an answer as before would fix the survivors anew.
+                for other in (FIVE, FIVE[:4], [*FIVE[:3], "e04"]):
+                    if other != told[before]:
+                        with pytest.raises(Conflict, match="other survivors"):
+                            restored(party).unmask(other, before)
+                with pytest.raises(Conflict, match="masks are used once"):
+                    restored(party).masked(zeros, before)
+                assert restored(party).unmask(told[before], before) == answer
+
+
+def test_nothing_of_a_state_is_lost_at_any_step(world: World) -> None:
+    def check(party: SecureParty) -> SecureParty:
+        again = restored(party)
+        for one in fields(SecureParty):
+            assert getattr(again, one.name) == getattr(party, one.name), one.name
+        assert again.to_bytes() == party.to_bytes()
+        return again
+
+    world.between = check
+    world.ready()
+    for upload in (FIRST, SECOND):
+        world.upload(upload, FIVE)
+        world.unmask(upload, FIVE)
+    party = check(world.parties["e00"])
+    assert set(party.answered) == set(party.uploaded) == {FIRST, SECOND}
+
+
+def test_keys_stay_fixed_after_a_restart(world: World) -> None:
     party = uploaded(world)
-    answer = party.unmask(FIVE, FIRST)
     again = restored(party)
-    assert again.to_bytes() == party.to_bytes()
-    assert again.unmask(FIVE, FIRST) == answer
-    with pytest.raises(Conflict, match="other survivors"):
-        again.unmask(FIVE[:4], FIRST)
-    with pytest.raises(Conflict, match="masks are used once"):
-        again.masked(np.zeros(50, dtype=np.int64), FIRST)
     with pytest.raises(Conflict, match="other keys"):
         again.shares_message({name: world.sums.close_keys()[name] for name in FIVE[:4]})
     assert again.shares_message(world.sums.close_keys()) == party.sent_shares
@@ -321,11 +405,11 @@ def test_a_state_that_cannot_be_used_is_refused(world: World) -> None:
         SecureParty.from_bytes(state, session_of(5, 4, run="22" * 32), party.key)
     with pytest.raises(InvalidParameter, match="another key"):
         SecureParty.from_bytes(state, party.session, key_of("e01"))
-    fields: dict[str, Any] = json.loads(state)
+    stored: dict[str, Any] = json.loads(state)
     broken = [state[:-1], b"", b"[]", b"\xff", b"null"]
-    broken += [json.dumps({k: v for k, v in fields.items() if k != name}).encode() for name in fields]
-    broken += [json.dumps({**fields, name: "x"}).encode() for name in fields if name not in ("me",)]
-    broken += [json.dumps({**fields, "more": 1}).encode()]
+    broken += [json.dumps({k: v for k, v in stored.items() if k != name}).encode() for name in stored]
+    broken += [json.dumps({**stored, name: "x"}).encode() for name in stored if name not in ("me",)]
+    broken += [json.dumps({**stored, "more": 1}).encode()]
     for one in broken:
         with pytest.raises(InvalidData):
             SecureParty.from_bytes(one, party.session, party.key)

@@ -1,5 +1,6 @@
 """The arithmetic of secure sums: which plans are safe, shares, masks, parcels."""
 
+import os
 from collections import Counter
 from itertools import combinations, product
 
@@ -22,7 +23,9 @@ from tacit.models.secure_sum.purposes import (
 )
 from tacit.models.secure_sum.sealing import PARCEL_EXTRA, open_parcel, seal
 from tacit.models.secure_sum.shares import PRIME, combine, evaluate, split, weights
+from tests.unit.server.secure_runs import as_bytes, check_looks_uniform, polynomial
 
+SYSTEM = os.urandom
 NAMES = tuple(f"e{place:02d}" for place in range(20))
 
 
@@ -50,6 +53,7 @@ def test_a_safe_plan_has_room_for_one_total_and_two_honest_entities() -> None:
             if safe(entities, fewest, colluding):
                 assert 2 * fewest > entities + colluding
                 assert fewest - colluding >= 2
+        assert not safe(entities, colluding + 1, colluding)  # one honest entity would be seen alone
     assert not safe(2, 2, 1)
     assert safe(3, 3, 1)
 
@@ -202,7 +206,53 @@ def test_coefficients_are_drawn_anew_and_over_the_whole_field() -> None:
         assert abs(sum(value >> bit & 1 for value in drawn) - 1000) < 6.5 * 500**0.5  # sd 22.4
 
 
+@pytest.mark.parametrize(("threshold", "count"), [(2, 3), (3, 3), (4, 6), (9, 10)])
+def test_a_secret_lies_on_a_polynomial_of_full_degree_whose_coefficients_are_draws_of_their_own(
+    threshold: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With any of them 0, equal or computed from others, fewer than the threshold would give the secret."""
+    drawn: list[bytes] = []
+
+    def recorded(size: int) -> bytes:
+        drawn.append(SYSTEM(size))
+        return drawn[-1]
+
+    monkeypatch.setattr(os, "urandom", recorded)
+    secret = bytes(range(32))
+    for _ in range(20):
+        drawn.clear()
+        shares = dict(enumerate(split(secret, threshold, count), start=1))
+        constant, *rest = polynomial(shares, threshold)
+        assert constant == int.from_bytes(secret, "big")
+        assert len(rest) == len(set(rest)) == threshold - 1
+        assert all(rest)
+        assert [len(one) for one in drawn] == [SHARE_BYTES] * (threshold - 1)
+        assert Counter(rest) == Counter(int.from_bytes(one, "big") >> 7 for one in drawn)  # 521 of 528 bits
+
+
+def test_coefficients_look_uniform_and_independent_in_every_bit() -> None:
+    runs = [dict(enumerate(split(bytes(32), 4, 4), start=1)) for _ in range(400)]
+    check_looks_uniform([as_bytes(polynomial(shares, 4)[1:]) for shares in runs], bits=521)
+    # ... and so do any three shares, of a secret of zeros as of one of ones
+    for secret, three in ((bytes(32), (0, 1, 2)), (b"\xff" * 32, (0, 2, 3))):
+        dealt = [split(secret, 4, 4) for _ in range(400)]
+        check_looks_uniform([[shares[at] for at in three] for shares in dealt], bits=521)
+
+
 # Masks, keys, parcels
+
+
+def test_private_keys_and_seeds_are_random_in_every_bit() -> None:
+    drawn = [(new_private(), new_private()) for _ in range(400)]
+    check_looks_uniform(drawn, bits=256)
+    check_looks_uniform(
+        [[first[at : at + 1] for at in range(32)] for first, _ in drawn], bits=8
+    )  # no byte repeats another
+
+
+def test_nonces_are_random_in_every_bit() -> None:
+    check_looks_uniform([[seal(bytes(32), b"", b"")[: PARCEL_EXTRA - 16]] for _ in range(400)], bits=96)
+
 
 FIELD = 2**255 - 19
 ORDER_8 = 325606250916557431795983626356110631294008115727848805560023387167927233504

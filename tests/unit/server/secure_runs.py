@@ -11,8 +11,9 @@ from tacit.entity.masking import SecureParty
 from tacit.messages.federated_prototypes_frame import public_of as signing_public
 from tacit.messages.federated_prototypes_secure import Masked, Unmask
 from tacit.models.secure_sum import SumSession, plan
+from tacit.models.secure_sum.masks import public_of
 from tacit.models.secure_sum.purposes import KEY, SEED, add_own_mask, add_pair_mask
-from tacit.models.secure_sum.shares import combine
+from tacit.models.secure_sum.shares import PRIME, SHARE_BYTES, combine, evaluate
 from tacit.server.secure_sums import SecureSums
 
 RUN = "5e" * 32
@@ -35,6 +36,40 @@ def unsafe_session(monkeypatch: pytest.MonkeyPatch, count: int, fewest: int, col
     with monkeypatch.context() as patch:
         patch.setattr(plan, "safe", lambda *_: True)
         return session_of(count, fewest, colluding)
+
+
+def polynomial(shares: Mapping[int, bytes], threshold: int) -> list[int]:
+    """The coefficients, constant term first, of the polynomial that the first shares lie on; all others must lie on it as well."""
+    points = sorted(shares)[:threshold]
+    found = [0] * threshold
+    for one in points:  # Lagrange: product over the other points p of (x - p) / (one - p), times the value at `one`
+        basis, below = [1], 1
+        for other in points:
+            if other != one:
+                basis = [high - other * low for high, low in zip([0, *basis], [*basis, 0], strict=True)]
+                below = below * (one - other) % PRIME
+        scale = int.from_bytes(shares[one], "big") * pow(below, -1, PRIME)
+        found = [(sofar + scale * part) % PRIME for sofar, part in zip(found, basis, strict=True)]
+    assert all(evaluate(found, at, PRIME) == int.from_bytes(share, "big") for at, share in shares.items())
+    return found
+
+
+def check_looks_uniform(drawn: Iterable[Iterable[bytes]], bits: int) -> None:
+    """Rows of draws of so many bits: every bit of a column is 1 as often as 0, and equal to that of any other column as often.
+
+    Bounds are 6.5 standard deviations: one false alarm in 10^10 bits.
+    """
+    table = np.array([[np.frombuffer(one, dtype=np.uint8) for one in row] for row in drawn])
+    ones = np.unpackbits(table, axis=2)[:, :, -bits:].astype(np.int64)  # runs, columns, bits
+    bound = 6.5 * len(ones) ** 0.5 / 2
+    assert (abs(ones.sum(axis=0) - len(ones) / 2) < bound).all()
+    for column in range(1, ones.shape[1]):
+        same = (ones[:, :column] == ones[:, column : column + 1]).sum(axis=0)
+        assert (abs(same - len(ones) / 2) < bound).all()
+
+
+def as_bytes(coefficients: Iterable[int]) -> list[bytes]:
+    return [one.to_bytes(SHARE_BYTES, "big") for one in coefficients]
 
 
 @dataclass
@@ -111,6 +146,7 @@ class Liar:
     masked: Mapping[str, bytes]
     colluders: tuple[str, ...]
     shares: dict[tuple[str, int], dict[int, bytes]] = field(default_factory=dict)  # by dealer and kind: share by index
+    twins: tuple[SecureParty, ...] = ()  # of colluders that have signed other keys, too
 
     def tell(self, name: str, survivors: Iterable[str]) -> None:
         """Asks one entity to unmask, and keeps what it says."""
@@ -145,11 +181,14 @@ class Liar:
             if seed is None:
                 return None
             add_own_mask(session, total, self.upload, name, seed, subtract=True)
+        colluding = [*(self.world.parties[name] for name in self.colluders), *self.twins]
+        known = {public_of(party.masking[place]): party.masking[place] for party in colluding}
         for other in set(sharers) - group:
-            private = self.world.parties[other].masking[place] if other in self.colluders else self.secret(other, KEY)
-            if private is None:
-                return None
             for name in group:
+                shown = self.world.parties[name].peers[other].masking[place]
+                private = known[shown] if other in self.colluders else self.secret(other, KEY)
+                if private is None:
+                    return None
                 public = self.world.parties[name].peers[name].masking[place]
                 add_pair_mask(session, total, self.upload, name, other, private, public, subtract=True)
         return total.view(np.int64)

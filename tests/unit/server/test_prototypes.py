@@ -39,21 +39,78 @@ HOW = Factorisation(rank=2, seed=7, ridge=0.01)
 
 
 def test_cells_that_were_not_released_are_not_in_the_stack_and_a_released_zero_is() -> None:
-    stack = stacked([sent([[1.0, NAN, 0.0], [NAN] * 3], [10.0, 5.0]), sent([[NAN, 2.0, NAN]], [10.0])])
+    both = [sent([[1.0, NAN, 0.0], [NAN] * 3], [10.0, 5.0]), sent([[NAN, 2.0, NAN]], [10.0])]
+    stack = stacked(both, zeros_observed=True)
     assert stack.cells.toarray().tolist() == [[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]
     assert stack.cells.nnz == 3  # the 0 is stored; the row without a number is gone
     assert stack.owners.tolist() == [0, 1]
     assert stack.weights.tolist() == [1.0, 1.0]
 
 
+def test_where_zeros_are_not_observed_a_released_zero_is_unknown_and_a_row_of_them_is_padding() -> None:
+    one = sent([[1.0, NAN, 0.0], [0.0, NAN, -0.0], [4.0, 3.0, 2.0]], [10.0, 80.0, 30.0])
+    stack = stacked([one, sent([[NAN, 2.0, NAN]], [10.0])], zeros_observed=False)
+    assert stack.cells.toarray().tolist() == [[1.0, 0.0, 0.0], [4.0, 3.0, 2.0], [0.0, 2.0, 0.0]]
+    assert stack.cells.nnz == 5  # no zero is stored
+    assert stack.owners.tolist() == [0, 0, 1]
+    np.testing.assert_allclose(stack.weights, [0.375, 1.125, 1.5])  # the size of the row of zeros counts for nothing
+    kept = stacked([one, sent([[NAN, 2.0, NAN]], [10.0])], zeros_observed=True)
+    assert kept.cells.nnz == 8
+    np.testing.assert_allclose(kept.weights, [2 / 12, 16 / 12, 0.5, 2.0])
+
+
+def cut_off(instead: float) -> dict[str, Sent]:
+    """Prototypes of three entities with some cells, and each one's last row, replaced."""
+    all_sent = entities(3)
+    for place, one in enumerate(all_sent.values()):
+        one.centres[place, 2:6] = one.centres[3] = instead
+    return all_sent
+
+
+def test_of_ratings_a_zero_is_a_number_that_was_not_released() -> None:
+    """For factors, influence and item means alike."""
+    zeros, gaps = cut_off(0.0), cut_off(NAN)
+    shared = shared_items(zeros, HOW)
+    np.testing.assert_array_equal(shared, shared_items(gaps, HOW))
+    np.testing.assert_array_equal(shared, HOW.of([zeros[name] for name in sorted(zeros)]))
+    assert influence(zeros, shared, HOW) == influence(gaps, shared, HOW)
+    np.testing.assert_array_equal(item_means(zeros), item_means(gaps))
+    nothing = {"a": sent(np.zeros((2, 4)), [5.0, 5.0]), "b": sent(np.zeros((2, 4)), [5.0, 5.0])}
+    assert not shared_items(nothing, HOW).any()
+    assert np.isnan(item_means(nothing)).all()
+
+
+def test_of_counts_a_released_zero_is_a_number() -> None:
+    zeros, gaps = cut_off(0.0), cut_off(NAN)
+    counts = Factorisation(rank=2, seed=7, ridge=0.01, zeros_observed=True)
+    assert counts.stack(list(zeros.values())).cells.shape[0] == 12
+    assert counts.stack(list(gaps.values())).cells.shape[0] == 9  # a row without any number is padding still
+    assert not np.allclose(shared_items(zeros, counts), shared_items(zeros, HOW))
+    assert item_means(zeros, zeros_observed=True)[2] < item_means(gaps, zeros_observed=True)[2]
+
+
+def test_ratings_come_back_from_prototypes_with_zeros_in_them() -> None:
+    """A table of rank 1 with two cells cut off at 0: taken as ratings of 0, they would draw their items down."""
+    table = np.outer([2.0, 3.0, 4.0, 5.0], [1.0, 0.8, 0.6])
+    cut = table.copy()
+    cut[0, 1] = cut[2, 2] = 0.0
+    ratings = Factorisation(rank=1, seed=1, ridge=0.0)
+    found = shared_items({"a": sent(cut, np.ones(4))}, ratings).ravel()
+    np.testing.assert_allclose(found / found[0], [1.0, 0.8, 0.6], rtol=1e-6)
+    counts = Factorisation(rank=1, seed=1, ridge=0.0, zeros_observed=True)
+    drawn = shared_items({"a": sent(cut, np.ones(4))}, counts).ravel()
+    assert drawn[2] / drawn[0] < 0.5
+
+
 def test_by_default_every_entity_weighs_the_same_and_its_rows_by_their_sizes() -> None:
     rows = np.ones((2, 3))
     stack = stacked(
-        [sent(rows, [30.0, 10.0]), sent(rows, [1e9, 1e9]), sent(rows, [-4.0, 6.0]), sent(rows, [-1.0, -2.0])]
+        [sent(rows, [30.0, 10.0]), sent(rows, [1e9, 1e9]), sent(rows, [-4.0, 6.0]), sent(rows, [-1.0, -2.0])],
+        zeros_observed=False,
     )
     assert stack.weights.tolist() == [1.5, 0.5, 1.0, 1.0, 0.0, 2.0, 1.0, 1.0]
     assert stack.weights.sum() == len(stack.weights)
-    absurd = stacked([sent(rows, [1e308, 1e308]), sent(rows, [30.0, 10.0])], most_weight=0.75)
+    absurd = stacked([sent(rows, [1e308, 1e308]), sent(rows, [30.0, 10.0])], zeros_observed=False, most_weight=0.75)
     np.testing.assert_allclose(absurd.weights, [1.5, 1.5, 0.75, 0.25])
 
 
@@ -87,7 +144,7 @@ def test_shared_items_are_those_of_the_weighted_stack_in_any_order_of_arrival() 
     all_sent = entities(3)
     shared = shared_items(all_sent, HOW)
     assert np.array_equal(shared, shared_items(dict(reversed(all_sent.items())), HOW))
-    stack = stacked(list(all_sent.values()))
+    stack = stacked(list(all_sent.values()), zeros_observed=False)
     direct = factorise(
         stack.cells.toarray(), 2, ridge=0.01, rng=np.random.default_rng(7), row_weights=stack.weights, epochs=60
     )
@@ -104,8 +161,8 @@ def test_an_item_that_nobody_released_gets_zeros_unless_zeros_are_observed() -> 
     assert np.flatnonzero(~shared.any(axis=1)).tolist() == [3]
     filled = {name: sent(np.nan_to_num(one.centres), one.sizes) for name, one in all_sent.items()}
     observed = Factorisation(rank=2, seed=7, ridge=0.01, zeros_observed=True)
-    np.testing.assert_allclose(shared_items(all_sent, observed), shared_items(filled, HOW), rtol=1e-9)
-    assert not np.allclose(shared, shared_items(filled, HOW))
+    np.testing.assert_allclose(shared_items(all_sent, observed), shared_items(filled, observed), rtol=1e-9)
+    assert not np.allclose(shared, shared_items(filled, observed))
 
 
 def test_a_release_without_a_number_gives_zeros() -> None:
@@ -119,11 +176,12 @@ def test_one_that_differs_from_the_others_has_the_most_influence() -> None:
     rng = np.random.default_rng(1)
     all_sent = entities(6)
     all_sent["odd"] = sent(5.0 * (rng.random((4, 9)) < 0.5), [1e6] * 4)
-    moved = influence(all_sent, shared_items(all_sent, HOW), HOW)
+    counts = Factorisation(rank=2, seed=7, ridge=0.01, zeros_observed=True)
+    moved = influence(all_sent, shared_items(all_sent, counts), counts)
     assert list(moved) == sorted(all_sent)
     others = [value for name, value in moved.items() if name != "odd"]
     assert moved["odd"] > 3.0 * max(others)
-    heavy = Factorisation(rank=2, seed=7, ridge=0.01, most_weight=1.0)
+    heavy = Factorisation(rank=2, seed=7, ridge=0.01, zeros_observed=True, most_weight=1.0)
     unlimited = influence(all_sent, shared_items(all_sent, heavy), heavy)
     assert unlimited["odd"] > 1.1 * moved["odd"]  # the limit does limit
 
@@ -152,9 +210,9 @@ def test_item_means_weigh_prototypes_by_size_and_entities_alike() -> None:
 def test_a_trimmed_mean_leaves_out_the_ends_item_by_item() -> None:
     values = [[0.0, 2.0, NAN], [1.0, 2.0, NAN], [2.0, 5.0, 3.0], [3.0, NAN, NAN], [1000.0, NAN, NAN]]
     all_sent = {str(place): sent([row], [1.0]) for place, row in enumerate(values)}
-    np.testing.assert_allclose(item_means(all_sent, trim=0.2), [2.0, 3.0, 3.0])
-    np.testing.assert_allclose(item_means(all_sent, trim=0.4), [2.0, 2.0, 3.0])
-    np.testing.assert_allclose(item_means(all_sent), [201.2, 3.0, 3.0])
+    for trim, expected in ((0.2, [2.0, 3.0, 3.0]), (0.4, [2.0, 2.0, 3.0]), (0.0, [201.2, 3.0, 3.0])):
+        np.testing.assert_allclose(item_means(all_sent, zeros_observed=True, trim=trim), expected)
+    np.testing.assert_allclose(item_means(all_sent, trim=0.25), [2.5, 3.0, 3.0])  # the 0 is unknown: four are left
     for trim in (-0.1, 0.5, NAN):
         with pytest.raises(InvalidParameter):
             item_means(all_sent, trim=trim)

@@ -347,6 +347,101 @@ def test_too_low_a_fewest_lets_a_server_unmask_too_small_a_sum(monkeypatch: pyte
     assert (small == world.plain(FIRST, ["e04", "e05", "e06"])).all()
 
 
+# A colluder with two sets of keys, an entity whose shares are kept from the others, three entities
+
+
+def two_faced(world: World, others: list[str]) -> Liar:
+    """e00 signs two `keys` messages. The server shows ``others`` the second, and passes on the parcels that go with each."""
+    first, twin = world.parties["e00"], SecureParty.start(world.session, "e00", key_of("e00"))
+    keys = world.keys()
+    shown = {name: {**keys, "e00": twin.keys_message} if name in others else keys for name in EIGHT}
+    sent = {name: world.parties[name].shares_message(shown[name]) for name in EIGHT}
+    for message in sent.values():
+        assert world.sums.add_shares(message)
+    parcels = world.sums.close_shares()
+    second = Shares.read(world.session, twin.shares_message({**keys, "e00": twin.keys_message}), EIGHT).parcels
+    for name in EIGHT[1:]:
+        mine = second[name] if name in others else parcels[name]["e00"]
+        world.parties[name].receive({**parcels[name], "e00": mine})
+    # Each face opens the parcels that were sealed for it; together they hold one share of each secret, as everybody does.
+    for face, dealers in ((first, {*EIGHT} - {*others}), (twin, others)):
+        face.held = {dealer: face._opened(dealer, parcels["e00"][dealer]) for dealer in dealers}
+        with pytest.raises(InvalidMessage, match="does not open"):
+            face.receive(parcels["e00"])
+    first.held.update(twin.held)
+    server = Liar(world, FIRST, world.mask(FIRST, EIGHT), ("e00",), twins=(twin,))
+    server.bribe()
+    assert {len(shares) for shares in server.shares.values()} == {1}
+    return server
+
+
+@pytest.mark.parametrize("others", [["e07"], ["e05", "e06", "e07"]])
+def test_two_sets_of_keys_of_a_colluder_show_no_smaller_sum(others: list[str]) -> None:
+    world = World(session_of(8, 6))
+    server = two_faced(world, others)
+    for name in EIGHT[1:]:
+        server.tell(name, EIGHT)
+    assert (server.sum_of(EIGHT[1:]) == world.plain(FIRST, EIGHT[1:])).all()  # type: ignore[union-attr]
+    for group in (group for size in range(1, 7) for group in combinations(EIGHT[1:], size)):
+        assert server.sum_of(group) is None
+
+
+def test_a_server_that_showed_two_sets_of_keys_spoils_its_own_total() -> None:
+    """The masks between both groups and e00 do not cancel. Six helpers suffice, and nothing else warns who lied by itself."""
+    world = World(session_of(8, 6))
+    two_faced(world, ["e07"])
+    assert (world.unmask(FIRST, EIGHT[:7]) != world.plain(FIRST, EIGHT)).all()
+
+
+def test_who_saw_the_second_set_of_keys_is_no_help_with_the_first() -> None:
+    """The shares it holds are not those that the first set's owner is committed to."""
+    world = World(session_of(8, 6))
+    two_faced(world, ["e05", "e06", "e07"])
+    survivors = world.sums.close_upload(FIRST)
+    for name in EIGHT[:5]:
+        assert world.sums.add_unmask(world.parties[name].unmask(survivors, FIRST), FIRST)
+    for name in EIGHT[5:]:
+        with pytest.raises(InvalidMessage, match=f"{name} gave shares of e00 that are not those it was dealt"):
+            world.sums.add_unmask(world.parties[name].unmask(survivors, FIRST), FIRST)
+    with pytest.raises(TooFewEntities, match="5 entities helped"):
+        world.sums.total(FIRST)
+
+
+def test_an_entity_whose_shares_are_kept_from_the_others_is_in_no_sum() -> None:
+    """It gets everybody's parcels, its own too, and uploads; the others were told that it has not shared."""
+    world = World(session_of(8, 6))
+    world.keys()
+    for name, parcels in world.share().items():
+        world.parties[name].receive(parcels if name == "e07" else {one: parcels[one] for one in EIGHT[:7]})
+    masked = {name: world.parties[name].masked(np.full(50, 1 + at), FIRST) for at, name in enumerate(EIGHT)}
+    with pytest.raises(InvalidMessage, match="sharers"):  # an honest coordinator would not take one of these
+        world.sums.add_masked(masked["e00"], FIRST, 50)
+    server = Liar(world, FIRST, masked, ("e00",))
+    world.parties["e00"].held["e07"] = world.parties["e00"]._opened("e07", world.sums.close_shares()["e00"]["e07"])
+    server.bribe()
+    for name in EIGHT[1:7]:
+        server.tell(name, EIGHT[:7])
+    server.tell("e07", EIGHT)
+    assert len(server.shares["e07", 0]) == 2  # its own and the colluder's, of six
+    assert server.secret("e07", 0) is None
+    assert server.secret("e07", 1) is None
+    assert all(server.secret(name, 0) is not None for name in EIGHT[1:7])
+
+
+def test_three_entities_show_one_of_them_the_sum_of_the_two_others_and_lose_nobody() -> None:
+    world = World(session_of(3, 3)).ready()
+    three = world.session.names
+    server = Liar(world, FIRST, world.mask(FIRST, three), ("e00",))
+    server.bribe()
+    for name in three[1:]:
+        with pytest.raises(InvalidMessage, match="fewer than 3"):
+            server.tell(name, [name, "e00"])
+        server.tell(name, three)
+    assert (server.sum_of(three[1:]) == world.plain(FIRST, three[1:])).all()  # type: ignore[union-attr]
+    assert server.sum_of(["e01"]) is None
+    assert server.sum_of(["e02"]) is None
+
+
 def test_masked_uploads_say_nothing_about_what_is_under_them(world: World) -> None:
     """Zeros from everybody, 64,000 cells: bits, bytes and differences between entities are those of uniform numbers."""
     cells = 64_000

@@ -3,8 +3,8 @@
     split(secret, threshold, count)[i - 1]     the share of holder i: a random polynomial of degree threshold - 1 at the point i
     combine({i: share, ...})                   the secret, which is the polynomial at 0
 
-Any `threshold` shares give the secret, fewer say nothing at all about it: they are uniform and independent whatever it is. A
-wrong share gives a wrong secret without notice: compare with a commitment.
+Any `threshold` shares give the secret. Fewer say nothing by themselves: they are uniform and independent whatever it is; beside
+commitments that is so for bounded computing power. A wrong share gives a wrong secret without notice: compare with a commitment.
 """
 
 import os
