@@ -77,7 +77,7 @@ def demo(
     )
     federated = federated_prototypes(ratings, console)
     if federated is None:
-        console.print("   Not shown: it needs three entities of ten users.")
+        console.print("   Not shown: it needs three entities of ten users, some with four ratings or more.")
     else:
         _federations(console, federated)
 

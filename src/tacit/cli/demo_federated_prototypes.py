@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
     from tacit.data import Ratings
-    from tacit.entity.blend import BlendedFit, BlendSettings
+    from tacit.entity import Entity
     from tacit.guarantees import Guarantee
     from tacit.messages.federated_prototypes_model import SharedModel
 
@@ -46,6 +46,13 @@ class Shown(NamedTuple):
     verdict: str
 
 
+class _Figures(NamedTuple):
+    """Of 20 items, user by user; NaN where nothing is held out."""
+
+    recall: "NDArray[np.float64]"
+    ndcg: "NDArray[np.float64]"
+
+
 class _World(NamedTuple):
     rows: "dict[str, sparse.csr_array]"
     held: "dict[str, sparse.csr_array]"
@@ -63,23 +70,23 @@ def show(ratings: "Ratings", console: "Console") -> Shown | None:
     if world is None:
         return None
     models: dict[float, SharedModel] = {}
-    fits: dict[float, dict[str, BlendedFit]] = {}
+    scores: dict[float, dict[str, NDArray[np.float64]]] = {}
     guarantees = []
     with console.status("Entities and a coordinator talk ..."):
         for epsilon in EPSILONS:
             with federate(world.rows, world.catalogue, epsilon=epsilon, users=world.users) as run:
                 if run.model is None:  # it ends with a model, or raises
                     return None
-                models[epsilon], fits[epsilon] = run.model, _fitted(run.entities)
+                models[epsilon], scores[epsilon] = run.model, _scored(run.entities)
                 guarantees.append(run.guarantee)
                 stages, sent = run.manifest.stages, run.sent
                 fewest, honest = run.manifest.fewest, run.manifest.honest
                 statement = str(next(iter(run.entities.values())).statement()).splitlines()[0]
-        ways = list(_ways(world, models, fits))
+        ways = list(_ways(world, models, scores))
     for what, text in (
         (
             "the entities",
-            f"{len(world.rows)}, of about {world.users} users each, chosen at random; films are only marked",
+            f"{len(world.rows)}, of about {world.users} users each, chosen at random; items are only marked",
         ),
         ("the stages", " > ".join((*stages, "model"))),
         ("the coordinator", f"sees two sums and no share of them; {fewest} must be left, {honest} of them honest"),
@@ -115,6 +122,8 @@ def _dealt_out(ratings: "Ratings") -> _World | None:
     rng = np.random.default_rng(12)
     split = leave_out_per_user(ratings, CELLS, keep=KEPT, rng=rng)
     train, test = sparse.csr_array(split.train.csr()), sparse.csr_array(split.test.csr())
+    if not test.nnz:
+        return None
     of = rng.permutation(ratings.n_users) % count
     names = [f"entity-{place + 1:02}" for place in range(count)]
     return _World(
@@ -125,73 +134,64 @@ def _dealt_out(ratings: "Ratings") -> _World | None:
     )
 
 
-def _settings() -> "BlendSettings":
+def _scored(entities: "Mapping[str, Entity]") -> "dict[str, NDArray[np.float64]]":
+    """By each entity for itself, the gate included."""
+    from tacit.entity import Tuning
     from tacit.entity.blend import BlendSettings
 
-    return BlendSettings(ridge=RIDGE, alpha=ALPHA)
-
-
-def _fitted(entities: "Mapping[str, Any]") -> "dict[str, BlendedFit]":
-    """Each entity for itself, the gate included."""
-    from tacit.entity import Tuning
-
-    rng = np.random.default_rng(13)
-    return {name: one.fit(tuning=Tuning(blend=_settings()), rng=rng) for name, one in entities.items()}
+    rng, tuning = np.random.default_rng(13), Tuning(blend=BlendSettings(ridge=RIDGE, alpha=ALPHA))
+    return {name: one.fit(tuning=tuning, rng=rng).scores() for name, one in entities.items()}
 
 
 def _ways(
-    world: _World, models: "dict[float, SharedModel]", fits: "dict[float, dict[str, BlendedFit]]"
+    world: _World, models: "dict[float, SharedModel]", scores: "dict[float, dict[str, NDArray[np.float64]]]"
 ) -> "Iterator[Way]":
     from scipy import sparse
 
-    from tacit.entity.blend import fit_blend
+    from tacit.models.item_ridge import Blend, item_ridge
     from tacit.models.moments import SharedMoments, constant, data_free
 
-    rng = np.random.default_rng(14)  # of the control that is noise alone
+    bases = {name: item_ridge(rows, RIDGE) for name, rows in world.rows.items()}
 
-    def with_all(shared: SharedMoments | None) -> "dict[str, BlendedFit]":
-        return {name: fit_blend(rows, shared, _settings(), rng=rng, gate=False) for name, rows in world.rows.items()}
+    def blended(shared: SharedMoments) -> _Figures:
+        """Without a gate, which would hide what a control does."""
+        blends = {name: Blend(base, shared.head, shared.pseudo_rows) for name, base in bases.items()}
+        return _found(world, {name: blend.scores(ALPHA) for name, blend in blends.items()})
 
-    own = _found(world, with_all(None))
+    own = _found(world, {name: base.scores() for name, base in bases.items()})
     yield _way("individual", 0.0, own, own, "each entity by its own rows")
     for epsilon, model in models.items():
         told = "no information at this budget, says the release itself: all stay with their own rows"
         if model.moments is not None and model.informed:
-            told = f"own rows and the release, {model.moments.head.size} films in its head; gated"
-        yield _way("federated", epsilon, _found(world, fits[epsilon]), own, told)
-    epsilon, model = next(reversed(models.items()))
-    if model.moments is not None and model.informed:
-        yield _way(
-            "data-free",
-            0.0,
-            _found(world, with_all(data_free(model.moments, rng))),
-            own,
-            "control: the same noise, nobody's data",
-        )
-        yield _way("constant", 0.0, _found(world, with_all(constant(model.moments))), own, "control: all films alike")
-    stacked = sparse.csr_array(sparse.vstack(list(world.rows.values())))
-    central = fit_blend(stacked, None, _settings(), rng=rng)
+            told = f"own rows and the release, {model.moments.head.size} items in its head; gated"
+        yield _way("federated", epsilon, _found(world, scores[epsilon]), own, told)
+    last = next(reversed(models.values())).moments
+    if last is not None and last.informative:
+        nobody = data_free(last, np.random.default_rng(14))
+        yield _way("data-free", 0.0, blended(nobody), own, "control: the same noise, nobody's data")
+        yield _way("constant", 0.0, blended(constant(last)), own, "control: all items alike")
+    rows = sparse.csr_array(sparse.vstack(list(world.rows.values())))
     held = sparse.csr_array(sparse.vstack(list(world.held.values())))
-    yield _way("not private", float("inf"), _measured(central, stacked, held), own, "all rows in one place")
+    central = _measured(item_ridge(rows, RIDGE).scores(), rows, held)
+    yield _way("not private", float("inf"), central, own, "all rows in one place")
 
 
-def _found(world: _World, fits: "Mapping[str, BlendedFit]") -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-    parts = [_measured(fit, world.rows[name], world.held[name]) for name, fit in fits.items()]
-    return np.concatenate([recall for recall, _ in parts]), np.concatenate([ndcg for _, ndcg in parts])
+def _found(world: _World, scores: "Mapping[str, NDArray[np.float64]]") -> _Figures:
+    parts = [_measured(found, world.rows[name], world.held[name]) for name, found in scores.items()]
+    return _Figures(*(np.concatenate(figures) for figures in zip(*parts, strict=True)))
 
 
-def _measured(fit: "BlendedFit", rows: Any, held: Any) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-    """Recall and NDCG of 20 items, user by user; NaN where nothing is held out."""
+def _measured(scores: "NDArray[np.float64]", rows: Any, held: Any) -> _Figures:
     from tacit.evaluation.federated_prototypes.measures import ranks
 
-    found = ranks(fit.scores(), rows, held)
-    return found.recall, found.ndcg
+    found = ranks(scores, rows, held)
+    return _Figures(found.recall, found.ndcg)
 
 
-def _way(method: str, epsilon: float, found: Any, own: Any, remark: str) -> Way:
+def _way(method: str, epsilon: float, found: _Figures, own: _Figures, remark: str) -> Way:
     from tacit.evaluation.statistics import mean
 
-    asked = np.isfinite(own[1])
-    gain = mean((found[1] - own[1])[asked])
-    recall, ndcg = (float(values[asked].mean()) if asked.any() else 0.0 for values in found)
+    asked = np.isfinite(own.ndcg)
+    gain = mean((found.ndcg - own.ndcg)[asked])
+    recall, ndcg = (float(values[asked].mean()) for values in found)
     return Way(method, epsilon, recall, ndcg, gain.value, gain.stderr, int(asked.sum()), remark)

@@ -1,11 +1,20 @@
 """``tacit entity``: keys, releases and fits of one organisation that takes part in federations. Each call is a new process."""
 
+import math
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tacit.cli.output import check_different, check_json_target, counted, write_json
+
+if TYPE_CHECKING:
+    from tacit.engines.folders import Handled, Mailbox
+    from tacit.ledger import Statement
+
+    Answers = tuple[list[Handled], Statement]
 
 app = typer.Typer(help="Take part in a federation: keys, releases, the local fit.", no_args_is_help=True)
 
@@ -34,11 +43,24 @@ def keys(
     if json_file is not None:
         write_json(json_file, {"private": str(file), "public": public})
     else:
-        typer.echo(f"Private key in {file}: keep it, and show it to nobody.\nPublic key, for the coordinator: {public}")
+        typer.echo(f"Private key in {file}: keep it, and show it to nobody.")
+        typer.echo(f"Public key in {file}.pub, for whoever checks your signatures: {public}")
 
 
 @app.command("release", epilog="Example: tacit entity release north.toml")
-def release(settings: Settings, json_file: Json = None) -> None:
+def release(
+    settings: Settings,
+    watch: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", min=0.1, help="Look again so often, until a model comes that was not there before."
+        ),
+    ] = None,
+    longest: Annotated[
+        float | None, typer.Option("--for", metavar="SECONDS", min=0.0, help="With --watch: for so long at most.")
+    ] = None,
+    json_file: Json = None,
+) -> None:
     """Answer every message in the mailbox's inbox: charge, draw, sign, and put the replies into the outbox.
 
     Carry the files in the outbox to the coordinator by any means you trust. Running it again changes nothing and costs nothing.
@@ -47,20 +69,49 @@ def release(settings: Settings, json_file: Json = None) -> None:
     from tacit.engines.settings import entity_settings, open_entity
 
     check_json_target(json_file)
+    if longest is not None and watch is None:
+        raise typer.BadParameter("--for says how long --watch goes on: say both.")
+    if watch is not None and not math.isfinite(watch):
+        raise typer.BadParameter("--watch needs a number of seconds.")
     found = entity_settings(settings)
-    with open_entity(found) as entity:
-        mailbox = Mailbox(found.place("mailbox"))
-        handled = mailbox.answer(entity)
-        statement = entity.statement()
+    mailbox, told = Mailbox(found.place("mailbox")), set[str]()
+
+    def answered() -> "Answers":
+        with open_entity(found) as entity:  # closed between two looks: a watcher holds neither the ledger nor rows
+            handled, statement = mailbox.answer(entity), entity.statement()
+        for one in handled if json_file is None else ():
+            line = f"{one.outcome:9} {one.name}" + (f": {one.reason}" if one.reason else "")
+            if line not in told:
+                typer.echo(line)
+                told.add(line)
+        return handled, statement
+
+    handled, statement = answered() if watch is None else watched(mailbox, answered, watch, longest)
     if json_file is not None:
         messages = [{"file": one.name, "outcome": one.outcome, "reason": one.reason} for one in handled]
         write_json(json_file, {"messages": messages, "outbox": str(mailbox.outbox), "budget": statement.to_json()})
     else:
-        for one in handled:
-            typer.echo(f"{one.outcome:9} {one.name}" + (f": {one.reason}" if one.reason else ""))
         typer.echo(f"{counted(len(handled), 'message')}; replies are in {mailbox.outbox}.\n{statement}")
-    if any(one.outcome == "refused" for one in handled):
+    no_model = watch is not None and not any(one.brought_model for one in handled)
+    if no_model:
+        typer.echo("tacit: no model has come.", err=True)
+    if no_model or any(one.outcome == "refused" for one in handled):
         raise typer.Exit(1)
+
+
+def watched(mailbox: "Mailbox", answer: "Callable[[], Answers]", every: float, longest: float | None) -> "Answers":
+    """Answers whenever the inbox has changed, or something was refused, until a new model is there or the time is over."""
+    ends, seen = math.inf if longest is None else time.monotonic() + longest, None
+    while True:
+        state = mailbox.state()
+        if state != seen:
+            handled, statement = answer()
+            # What was refused may be answered later: a file that was missing is there, an earlier step has come.
+            seen = None if any(one.outcome == "refused" for one in handled) else state
+        left = ends - time.monotonic()
+        if left <= 0.0 or any(one.brought_model for one in handled):
+            return handled, statement
+        time.sleep(min(every, left))
 
 
 @app.command("leave", epilog="Example: tacit entity leave north.toml --run 82e60e96...")
@@ -106,11 +157,7 @@ def fit(
         fitted = entity.fit(run=run, tuning=tuning_of(found), rng=np.random.default_rng(seed))
         written = write_best(out, entity, fitted, read_catalogue(found.place("catalogue")), top)
     typer.echo(f"Wrote {counted(top, 'item')} each for {counted(written, 'user')} to {out} (private; mode 600).")
-    if report and fitted.report is not None:
-        typer.echo(f"The gate, private: {_told(fitted.report)}")
+    if report:
+        from tacit.cli.gate_lines import gate_lines
 
-
-def _told(report: Any) -> str:
-    scores = getattr(report, "scores", None) or getattr(report, "means", {})
-    figures = ", ".join(f"{name} {score:.4f}" for name, score in scores.items())
-    return f"{figures}; {'informative' if report.informative else 'no information at this budget'}."
+        typer.echo("\n".join(gate_lines(fitted)))

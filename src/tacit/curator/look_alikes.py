@@ -1,7 +1,7 @@
 """Private look-alikes: weighted prototypes of users' features, released once, so that a server needs no real person's features."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any, cast
@@ -11,19 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import keep, positive, probability, whole
 from tacit.data.ratings import Ratings
-from tacit.errors import InvalidParameter
+from tacit.errors import Conflict, InvalidParameter
 from tacit.guarantees import ONE_USER, Guarantee, Release, pure
+from tacit.guarantees.zcdp import epsilon_within
 from tacit.ledger import PrivacyLedger
 from tacit.ledger.names import name as checked_name
+from tacit.ledger.privacy import MOST_BYTES
 from tacit.mechanisms import SYSTEM_NOISE, FeatureBox, GridPrototypes, Noise, TreePrototypes
 from tacit.mechanisms.profile_bounds import ProfileBounds
 from tacit.mechanisms.prototypes import Prototypes
 from tacit.messages.look_alikes import LookAlikes
-from tacit.models.features import FeatureSpace, GenreProfile
+from tacit.models.features import FeatureSpace, GenreProfile, version_of
 
 GENRES_RADIUS = 0.4  # around the genres of the catalogue: nine of ten MovieLens users lie within it
 MOST = 1 << 14
 FACTORS_PUBLIC = "the item factors that features are made with are public"
+_NOTHING = b""  # kept where nothing could be drawn
 
 Floats = NDArray[np.float64]
 
@@ -87,7 +90,8 @@ class PrivateLookAlikes:
             radius = GENRES_RADIUS
         ends = ((space.low,) * space.dimension, (space.high,) * space.dimension)
         box = FeatureBox(*ends, radius, tuple(at.tolist()))
-        return TreePrototypes(box, self.count, self.epsilon, self.delta, lloyd=0, seed=self.seed)
+        within = epsilon_within(self.epsilon, self.delta)  # a budget of the same (epsilon, delta) must hold it
+        return TreePrototypes(box, self.count, within, self.delta, lloyd=0, seed=self.seed)
 
     def _row_bounds(self, space: FeatureSpace) -> ProfileBounds:
         """The domain as seen from 0. Two blocks of shares add up to 2, and have a norm of 1 unless a user likes one genre alone."""
@@ -98,8 +102,14 @@ class PrivateLookAlikes:
 
     def promised(self, space: FeatureSpace, *assumptions: str) -> Guarantee:
         """What a release promises to one user. Features that are made with fitted factors assume that these are public."""
+        return self._stated(self.mechanism(space).guarantee, space, assumptions)
+
+    def _stated(self, guarantee: Guarantee, space: FeatureSpace, assumptions: tuple[str, ...]) -> Guarantee:
+        """With the epsilon that was asked for, which is above the mechanism's by a hair; its rho stays the mechanism's."""
+        if guarantee.promises_nothing:
+            return guarantee
         factors = () if isinstance(space, GenreProfile) else (FACTORS_PUBLIC,)
-        return self.mechanism(space).guarantee.assuming(*factors, *assumptions)
+        return replace(guarantee, epsilon=self.epsilon).assuming(*factors, *assumptions)
 
     def release(
         self,
@@ -126,18 +136,36 @@ class PrivateLookAlikes:
         *,
         centre: ArrayLike | None = None,
         assumes: tuple[str, ...] = (),
+        whose: str = "",
         noise: Noise = SYSTEM_NOISE,
     ) -> LookAlikes:
         """The release of this name: charged to the users' ``subject`` before it is drawn, kept, and given again when asked again.
 
-        ``features`` are read only where something is drawn.
+        ``features`` are read only where something is drawn. ``whose`` says which users' they are, by a public rule: those of
+        others are another release, as are those of another feature space.
+
+        An error while drawing may tell of what was drawn. It is seen by nobody, and the release is used up: if it drew again, one
+        charge would pay for as many answers as there are errors. A process that dies here shows nothing: then it is drawn when it
+        is asked for again.
         """
-        promised = self.promised(space, *assumes)
+        self.mechanism(space, centre)  # refuses public numbers that do not fit before anything is charged
 
         def draw() -> bytes:
-            return self.release(features(), space, centre=centre, assumes=assumes, noise=noise).to_bytes()
+            try:
+                with np.errstate(all="ignore"):  # or what a caller has set would make errors of what is drawn
+                    drawn = self.release(features(), space, centre=centre, assumes=assumes, noise=noise).to_bytes()
+            except Exception:
+                return _NOTHING
+            return drawn if len(drawn) <= MOST_BYTES else _NOTHING
 
-        return LookAlikes.from_bytes(ledger.release(subject, self._id(space, centre), promised, draw))
+        release_id = self._id(space, centre, assumes, whose)
+        kept = ledger.release(subject, release_id, self.promised(space, *assumes), draw)
+        if kept == _NOTHING:
+            raise Conflict(
+                "nothing could be drawn for these look-alikes, for a reason that is not told, as it may depend on the ratings. The "
+                "charge stands and the release is used up: ask with another `name`."
+            )
+        return LookAlikes.from_bytes(kept)
 
     def spread_out(
         self, drawn: Release[Prototypes], space: FeatureSpace, centre: ArrayLike | None, assumes: tuple[str, ...] = ()
@@ -146,9 +174,7 @@ class PrivateLookAlikes:
 
         Prototypes of no size are left out; where noise leaves none, the public centre stands alone.
         """
-        made, guarantee = drawn.value, drawn.guarantee
-        if not guarantee.promises_nothing:
-            guarantee = guarantee.assuming(*self.promised(space, *assumes).assumes)
+        made, guarantee = drawn.value, self._stated(drawn.guarantee, space, assumes)
         told = ~np.isnan(made.centres).any(axis=1) & (made.sizes > 0.0)
         centres, sizes = made.centres[told], made.sizes[told]
         if not told.any():
@@ -170,10 +196,11 @@ class PrivateLookAlikes:
         public = np.random.default_rng([self.seed, 1])
         return space.inside(rows + public.standard_normal(rows.shape) * np.sqrt(variance)), shares
 
-    def _id(self, space: FeatureSpace, centre: ArrayLike | None) -> str:
-        """Of public parameters: another count or radius is another release, with another charge."""
+    def _id(self, space: FeatureSpace, centre: ArrayLike | None, assumes: tuple[str, ...], whose: str) -> str:
+        """Of public parameters, all of them: another count, space or choice of users is another release, with another charge."""
         at = None if centre is None else np.asarray(centre, dtype=np.float64).tolist()
-        return f"{self.name}-{sha256(repr((self, space.kind, space.dimension, at)).encode()).hexdigest()[:16]}"
+        parameters = repr((self, version_of(space), at, sorted(assumes), whose))
+        return f"{self.name}-{sha256(parameters.encode()).hexdigest()[:32]}"
 
 
 def genre_centre(space: GenreProfile) -> Floats:
@@ -197,16 +224,17 @@ def of_ratings(
     ``listed`` has the public list of items, whose genres are the centre, and what is assumed of it: the items that somebody rated
     would tell of who rated them.
     """
+    whose = f"of at least {least} ratings"
     if not isinstance(space, GenreProfile):
-        return wished.charged(lambda: _one_by_one(ratings, space, least), space, ledger, subject)
+        return wished.charged(lambda: _one_by_one(ratings, space, least), space, ledger, subject, whose=whose)
     everything, assumed = listed
-    centre = genre_centre(GenreProfile(cast(NDArray[np.bool_], everything.catalogue.genres)))
+    public = GenreProfile(cast(NDArray[np.bool_], everything.catalogue.genres), space.liked_from)
 
     def features() -> Floats:
         found = space.of_many(ratings.starts, ratings.items, ratings.values)  # counts, whole; then a quotient each
         return found[wanted_users(ratings, space, found, least)]
 
-    return wished.charged(features, space, ledger, subject, centre=centre, assumes=assumed)
+    return wished.charged(features, public, ledger, subject, centre=genre_centre(public), assumes=assumed, whose=whose)
 
 
 def wanted_users(ratings: Ratings, space: FeatureSpace, features: Floats, least: int) -> NDArray[np.bool_]:

@@ -26,7 +26,7 @@ from tacit.device import multi_selection
 from tacit.device.accounts import Accounts
 from tacit.device.choice import Choice
 from tacit.device.limits import Limits, Overall, server_name
-from tacit.device.memos import Memos, require_exact, version_of
+from tacit.device.memos import Memos, require_exact
 from tacit.device.profile import Profile, checked_rating
 from tacit.device.readings import Readings, readings_of
 from tacit.device.scoring import PrivateScorer, store_scorer
@@ -39,7 +39,7 @@ from tacit.ledger.stores import Target
 from tacit.mechanisms import SYSTEM_NOISE, Noise
 from tacit.messages.multi_selection import Eta, Reply, Request, Signal, exact_eta
 from tacit.messages.private_selection import Engagement, Impression, Offer, OfferRequest, ShuffledReport
-from tacit.models.features import FeatureSpace
+from tacit.models.features import FeatureSpace, version_of
 from tacit.models.items import Items
 from tacit.models.scorer import Scorer
 

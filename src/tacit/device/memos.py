@@ -3,9 +3,6 @@
 import math
 from collections.abc import Callable
 from contextlib import closing
-from hashlib import sha256
-
-import numpy as np
 
 from tacit.device.slots import slot_of
 from tacit.errors import BudgetExhausted, Conflict, InvalidParameter
@@ -13,23 +10,9 @@ from tacit.guarantees import Guarantee, metric
 from tacit.ledger import Budget, Period, PrivacyLedger, Statement, Terms
 from tacit.ledger.accounting import MEASURES, allowance, price
 from tacit.ledger.amounts import shown
-from tacit.models.features import FeatureSpace
 
 ME = "me "  # how the subject of a device's signals begins; those of private selection begin otherwise
 _LOST = "a lost memo may have spent the whole budget of its period"
-
-
-def version_of(space: FeatureSpace) -> str:
-    """A digest of all that features are made from: public, so that it tells nothing about a profile.
-
-    Features from other genres or refitted factors are another release, with a memo and a charge of their own.
-    """
-    content = sha256(f"{space.kind}\n{space.dimension}\n".encode())
-    for name, tensor in sorted(space.tensors().items()):
-        table = np.ascontiguousarray(tensor)
-        table = table.astype(table.dtype.newbyteorder("<"))  # the same on every machine
-        content.update(f"{name}\n{table.dtype.str}\n{table.shape}\n".encode() + table.tobytes())
-    return content.hexdigest()[:32]
 
 
 def require_exact(budget: Budget, terms: Terms) -> None:

@@ -9,11 +9,13 @@
 A stage is closed on the disk before anything that follows from it is sent: two processes, or one that died, tell one story.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from tacit.messages.federated_prototypes_replies import Code
 from tacit.server.federation import GIVEN_UP, MODEL, Federation, Status
 
 _MANIFEST = f"manifest{ENDING}"
+_LONGEST = 180  # bytes of a name that a code is added to; file systems allow 255
 _LAST = 99  # the number of the model among an entity's messages
 _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -104,8 +107,8 @@ class CoordinatorFolder:
                 break
             stage, replied = run.stage, list(run.replied)
             run.advance()  # raises where too few are left: then nothing was closed
-            standing = json.loads(write_once(self._folder(stage) / "closed", json.dumps(replied).encode()))
-            if standing != replied:
+            write_once(self._folder(stage) / "closed", json.dumps(replied).encode())
+            if self._closed(stage) != replied:
                 run = self.rebuilt(key)
             taken.closed.append(stage)
             close = False
@@ -174,10 +177,11 @@ class CoordinatorFolder:
         return stands
 
     def _reject(self, file: Path, code: str, taken: Taken) -> None:
-        target = self.folder / "rejected" / f"{file.stem}.{code}{ENDING}"
+        target = self.folder / "rejected" / f"{_short(file.stem)}.{code}{ENDING}"
         target.parent.mkdir(exist_ok=True)
-        file.replace(target)
-        taken.rejected[file.name] = code
+        with contextlib.suppress(OSError):  # what cannot be moved stays, and must not keep others from being taken
+            file.replace(target)
+        taken.rejected[file.name.encode(errors="backslashreplace").decode()] = code
 
     def _send(self, run: Federation) -> None:
         order = run.manifest.stages
@@ -192,13 +196,14 @@ class CoordinatorFolder:
 
     def _closed(self, stage: str) -> list[str] | None:
         try:
-            return [str(name) for name in json.loads((self._folder(stage) / "closed").read_bytes())]
+            names = json.loads((self._folder(stage) / "closed").read_bytes())
         except FileNotFoundError:
             return None
-        except ValueError:
-            raise InvalidData(
-                f"the note of who was there when '{stage}' was closed is damaged: restore a backup."
-            ) from None
+        except (ValueError, RecursionError):
+            names = None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise InvalidData(f"the note of who was there when '{stage}' was closed is damaged: restore a backup.")
+        return names
 
     def _late(self, moment: datetime) -> bool:
         deadline = self.manifest.deadline
@@ -209,3 +214,9 @@ class CoordinatorFolder:
 
     def _stored(self, stage: str, entity: str) -> Path:
         return self._folder(stage) / f"{entity}{ENDING}"
+
+
+def _short(stem: str) -> str:
+    """A name that a code can be added to: what is longer is cut, and told apart by its hash."""
+    whole = os.fsencode(stem)
+    return stem if len(whole) <= _LONGEST else f"{stem[:40]}-{sha256(whole).hexdigest()[:16]}"

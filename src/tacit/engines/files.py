@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,15 +33,21 @@ def messages_in(folder: Path) -> list[Path]:
 
 
 def read_message(file: Path) -> bytes:
-    """The bytes of a file that may be anybody's: never more than a message can have."""
+    """The bytes of a file that may be anybody's: never more than a message can have. A pipe is not waited for."""
     try:
-        with file.open("rb") as content:
+        with open(file, "rb", opener=_at_once) as content:
+            if not stat.S_ISREG(os.fstat(content.fileno()).st_mode):
+                raise InvalidMessage(f"{file.name} is no file.")
             data = content.read(MOST_BYTES + 1)
     except OSError as problem:
         raise InvalidMessage(f"{file.name} cannot be read ({problem.strerror}).") from None
     if len(data) > MOST_BYTES:
         raise InvalidMessage(f"{file.name} is longer than any message.")
     return data
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 @contextlib.contextmanager

@@ -7,33 +7,62 @@ The reply to inbox/X is outbox/X. What is answered twice is the same, so a mailb
 coordinator's side is `tacit.engines.coordinator`.
 """
 
+import contextlib
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.engines.files import ENDING, messages_in, read_message, write
-from tacit.errors import InvalidMessage, TacitError
+from tacit.errors import Conflict, InvalidMessage, TacitError
 from tacit.messages.federated_prototypes_frame import open_frame
 
 if TYPE_CHECKING:  # who only carries messages, as a node of Flower's does, loads nothing that could read rows
     from tacit.entity import Entity
 
-if TYPE_CHECKING:  # who only carries messages needs no entity
-    from tacit.entity import Entity
-
-_KINDS = ("manifest", "step", "model")
+# Models before steps: a step of a run that has its model is too late, and its share would be paid for nothing.
+_KINDS = ("manifest", "model", "step")
 _STAGES = ("prototypes", "keys", "shares", "popularity", "unmask-popularity", "gram", "unmask-gram")
 
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """What became of one message: ``answered``, ``kept`` (nothing is to be sent) or ``refused``, for a reason."""
+    """What became of one message: ``answered``, ``kept`` (nothing is to be sent), or, for a reason, ``over`` (of a run that has its
+    model: nothing is sent or spent any more) or ``refused``. ``new`` where the reply was not there before."""
 
     name: str
     outcome: str
     reason: str | None = None
+    kind: str = ""  # manifest, model or step, as the message says
+    new: bool = False
+
+    @property
+    def brought_model(self) -> bool:
+        return self.new and (self.kind, self.outcome) == ("model", "kept")
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What a file says of itself; whether that is true is found out by the entity."""
+
+    kind: str
+    stage: str
+    run: str
+
+    @classmethod
+    def of(cls, file: Path) -> "_Claim":
+        try:
+            header = open_frame(read_message(file)).header
+        except InvalidMessage:
+            return cls("", "", "")
+        return cls(*(str(header.get(name, "")) for name in ("kind", "stage", "run")))
+
+    @property
+    def place(self) -> tuple[int, int]:
+        kind = _KINDS.index(self.kind) if self.kind in _KINDS else len(_KINDS)
+        return kind, _STAGES.index(self.stage) if self.stage in _STAGES else 0
 
 
 class Mailbox:
@@ -60,26 +89,36 @@ class Mailbox:
             return None
 
     def answer(self, entity: "Entity") -> list[Handled]:
-        """Answers all messages of the inbox, earlier stages first. A message that is refused is left where it is."""
-        return [self._handled(file, entity) for file in sorted(messages_in(self.inbox), key=_order)]
+        """Answers all messages of the inbox: manifests, models, and then steps, earlier stages first.
 
-    def _handled(self, file: Path, entity: "Entity") -> Handled:
+        A message that is refused is left where it is.
+        """
+        claims = {file: _Claim.of(file) for file in messages_in(self.inbox)}
+        handled, over = list[Handled](), set[str]()
+        for file in sorted(claims, key=lambda file: (*claims[file].place, file.name)):
+            handled.append(self._handled(file, claims[file], entity, over))
+            if (claims[file].kind, handled[-1].outcome) == ("model", "kept"):
+                over.add(claims[file].run)
+        return handled
+
+    def state(self) -> dict[str, tuple[int, int]]:
+        """Changes when a message comes, or comes again."""
+        found = {}
+        for file in messages_in(self.inbox):
+            with contextlib.suppress(FileNotFoundError):  # taken away just now
+                about = file.stat()
+                found[file.name] = (about.st_mtime_ns, about.st_size)
+        return found
+
+    def _handled(self, file: Path, claim: _Claim, entity: "Entity", over: Collection[str]) -> Handled:
         target = self.outbox / file.name
         try:
             reply = entity.answer(read_message(file))
         except TacitError as problem:
-            return Handled(file.name, "refused", str(problem))
+            late = isinstance(problem, Conflict) and claim.kind == "step" and claim.run in over
+            return Handled(file.name, "over" if late else "refused", str(problem), claim.kind)
         content = b"" if reply is None else reply
-        if not target.exists() or target.read_bytes() != content:
+        new = not target.exists() or target.read_bytes() != content
+        if new:
             write(target, content)
-        return Handled(file.name, "kept" if reply is None else "answered")
-
-
-def _order(file: Path) -> tuple[int, int, str]:
-    """By what the message says of itself; whether that is true is found out by the entity."""
-    try:
-        header = open_frame(read_message(file)).header
-        kind, stage = header.get("kind"), header.get("stage")
-        return _KINDS.index(kind), _STAGES.index(stage) if stage in _STAGES else 0, file.name
-    except (InvalidMessage, ValueError):
-        return len(_KINDS), 0, file.name
+        return Handled(file.name, "kept" if reply is None else "answered", None, claim.kind, new)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.engines.keys import read_key, read_public
+from tacit.engines.row_files import read_rows
 from tacit.entity import Entity, Policy, Tuning
 from tacit.entity.blend import BlendSettings
 from tacit.errors import InvalidData, InvalidParameter
@@ -88,7 +89,7 @@ def open_entity(settings: Settings) -> Entity:
         catalogue=catalogue,
         budget=None if budget is None else Budget(**_known(budget, Budget, "budget")),
         accounting=settings.members.get("accounting"),
-        policy=Policy(**_known(policy, Policy, "policy")),
+        policy=_policy(policy, settings),
         journal=settings.place("journal") if "journal" in settings.members else None,
     )
 
@@ -131,25 +132,6 @@ def read_catalogue(file: Path) -> list[Item]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def read_rows(file: Path, catalogue: Iterable[Item]) -> list[tuple[Any, Any, Any]]:
-    """The cells in a CSV or Parquet file with the columns user, item and, if cells differ, value. What is odd is left out."""
-    import polars
-
-    known = {str(item): item for item in catalogue}
-    try:
-        if file.suffix == ".parquet":
-            frame = polars.read_parquet(file)
-        else:
-            frame = polars.read_csv(file, infer_schema=False, ignore_errors=True, truncate_ragged_lines=True)
-    except Exception:  # whatever the reader says may quote a record
-        raise InvalidData(f"{file} cannot be read as a table.") from None
-    if not {"user", "item"} <= set(frame.columns):
-        raise InvalidData(f"{file} must have the columns user and item, and may have value.")
-    values = frame["value"].to_list() if "value" in frame.columns else [1.0] * len(frame)
-    cells = zip(frame["user"].to_list(), frame["item"].to_list(), values, strict=True)
-    return [(str(user), known.get(str(item)), value) for user, item, value in cells if user is not None]
-
-
 def _roster(settings: Settings) -> tuple[Member, ...]:
     found = []
     for one in settings.members["roster"]:
@@ -158,6 +140,14 @@ def _roster(settings: Settings) -> tuple[Member, ...]:
         public = settings.public(str(one["key"])).hex()
         found.append(Member(one["name"], public, one.get("role", "contributor")))
     return tuple(found)
+
+
+def _policy(value: Any, settings: Settings) -> Policy:
+    """Peers are named with their public keys, as digits or as the files that hold them."""
+    told = _known(value, Policy, "policy")
+    if isinstance(told.get("peers"), Mapping):
+        told["peers"] = {name: settings.public(str(key)).hex() for name, key in told["peers"].items()}
+    return Policy(**told)
 
 
 def _known(value: Any, kind: Any, what: str) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from operator import add
 import numpy as np
 
 from tacit.checks import member
+from tacit.entity.marks import Mark
 from tacit.errors import BudgetExhausted, Conflict, InvalidParameter, LedgerDamaged, UnknownSubject
 from tacit.guarantees import ONE_USER, Guarantee, pure
 from tacit.ledger import Accounting, Budget, PrivacyLedger, Statement, Terms, price
 from tacit.ledger.accounting import MEASURES, allowance
-from tacit.ledger.amounts import DELTA_DIGITS, shown
+from tacit.ledger.amounts import DELTA_DIGITS, NOTHING_SPENT, Cost, shown
 from tacit.ledger.clock import Clock
 from tacit.ledger.names import name
 from tacit.ledger.privacy import MOST_BYTES
@@ -47,9 +48,13 @@ class EntityAccount:
             self.close()
             raise
 
+    def cost(self, guarantees: Sequence[Guarantee]) -> Cost:
+        """What these would be charged in all; raises where one of them cannot be charged."""
+        return reduce(add, (price(guarantee, self.terms) for guarantee in guarantees), NOTHING_SPENT)
+
     def require_room(self, guarantees: Sequence[Guarantee]) -> None:
         """Refuses, before anything is charged, a run of which a later stage would not fit into the budget."""
-        needed = reduce(add, (price(guarantee, self.terms) for guarantee in guarantees))
+        needed = self.cost(guarantees)
         measure, digits = MEASURES[self.terms.accounting]
         for window in self.statement().windows:
             allowed = allowance(window.budget, self.terms)
@@ -120,6 +125,15 @@ class EntityAccount:
 
     def statement(self) -> Statement:
         return self.ledger.statement(self.subject)
+
+    def mark(self) -> Mark:
+        """How far the ledger has come, for the journal beside it."""
+        statement = self.statement()
+        try:
+            notes = self.ledger.statement(_NOTES).charges
+        except UnknownSubject:
+            notes = 0
+        return Mark(statement.charges, *statement.spent, notes)
 
     def close(self) -> None:
         if self._own:

@@ -21,6 +21,7 @@ from tacit.entity.blend import BlendedFit
 from tacit.entity.fitting import Tuning, fit_model
 from tacit.entity.journal import Journal
 from tacit.entity.local_fit import LocalFit
+from tacit.entity.outlook import Outlook
 from tacit.entity.policy import Policy
 from tacit.entity.rows import PrivateRows, Rows
 from tacit.entity.runs import Runs
@@ -89,6 +90,11 @@ class Entity:
             noise,
             clock,
         )
+        try:
+            self._runs.require_ledger()
+        except BaseException:
+            self.close()
+            raise
 
     def __repr__(self) -> str:
         return f"Entity({self.name!r})"
@@ -101,6 +107,10 @@ class Entity:
         BudgetExhausted where policy or budget do not allow the run, Conflict for a stage that was answered to another message.
         """
         return self._runs.answer(message)
+
+    def outlook(self, manifest: bytes) -> Outlook:
+        """What a signed manifest asks for: with whom, at what cost, and whether it would be refused. Charges nothing."""
+        return self._runs.outlook(manifest)
 
     def release(self, manifest: bytes) -> bytes:
         """The prototypes of this entity's users, for a signed manifest of 'grid' or 'tree': all that such a run asks of it."""

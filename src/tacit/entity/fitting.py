@@ -7,7 +7,7 @@ from scipy import sparse
 
 from tacit.entity.blend import BlendedFit, BlendSettings, fit_blend
 from tacit.entity.gate import data_free_items, gated_fit
-from tacit.entity.local_fit import FitSettings, LocalFit
+from tacit.entity.local_fit import FitSettings, Kind, LocalFit, fit_local
 from tacit.entity.uploads import prototype_mechanism
 from tacit.errors import InvalidParameter
 from tacit.mechanisms import Noise
@@ -15,10 +15,15 @@ from tacit.messages.federated_prototypes_manifest import Manifest
 from tacit.messages.federated_prototypes_model import SharedModel
 from tacit.models.nonnegative_stack import Factorisation
 
+CONTROLS = 5  # releases of nobody's rows that the gate compares prototypes with: noise alone beats all of them once in six times
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """Public constants of the fit, from public data or the documentation. ``blend`` is for 'moments', ``fit`` for prototypes."""
+    """Public constants of the fit, from public data or the documentation. ``blend`` is for 'moments', ``fit`` for prototypes.
+
+    Without a ``gate`` the shared model is used whatever held-out cells say of it, unless it says itself that it tells nothing.
+    """
 
     blend: BlendSettings | None = None
     fit: FitSettings | None = None
@@ -34,23 +39,25 @@ def fit_model(
     rng: np.random.Generator,
     noise: Noise,
 ) -> LocalFit | BlendedFit:
-    """``rng`` picks held-out cells and starts; ``noise`` draws the release of nobody's rows that the gate compares with."""
+    """``rng`` picks held-out cells and starts; ``noise`` draws the releases of nobody's rows that the gate compares with."""
     if model.moments is not None:
         shared = model.moments if model.informed else None
         return fit_blend(rows, shared, _blend(manifest, tuning), rng=rng, gate=tuning.gate)
     if model.factors is None or manifest.rank is None or manifest.value_bound is None:
         raise InvalidParameter("the model holds neither moments nor factors.")
-    how = factorisation_of(manifest)
-    nobody = data_free_items(
-        prototype_mechanism(manifest), manifest.items, max(1, model.contributors), how, noise=noise
-    )
     settings = tuning.fit or FitSettings(
         value_bound=manifest.value_bound,
         ridge=manifest.ridge,
         regulariser=str(manifest.regulariser),
         zeros_observed=bool(manifest.zeros_observed),
     )
-    return gated_fit(rows, model.factors.astype(np.float64), nobody, settings, rng=rng)
+    items = model.factors.astype(np.float64)
+    if not tuning.gate:
+        return fit_local(rows, items, Kind.GLOBAL, settings, rng=rng)
+    mechanism, how = prototype_mechanism(manifest), factorisation_of(manifest)
+    entities = max(1, model.contributors)
+    nobody = [data_free_items(mechanism, manifest.items, entities, how, noise=noise) for _ in range(CONTROLS)]
+    return gated_fit(rows, items, nobody, settings, rng=rng)
 
 
 def factorisation_of(manifest: Manifest) -> Factorisation:

@@ -1,6 +1,7 @@
 """What an entity has answered, beside its ledger: one file for each stage of a run, written once, before the answer leaves.
 
     <folder>/<run>/<stage>
+    <folder>/charged/<subject>-<height>     how far the ledger has come (see entity/marks.py)
 
 A record is whole or not there, and the first one stands: of two processes that answer at once, both send what is on the disk. Files
 are readable by their owner only. What a record keeps for later stages (the secrets of a secure sum) is deleted when a run is over.
@@ -9,7 +10,7 @@ are readable by their owner only. What a record keeps for later stages (the secr
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +19,7 @@ from tacit.errors import LedgerDamaged, LedgerUnavailable
 from tacit.messages import fields
 
 MANIFEST, MODEL, LEFT = "manifest", "model", "left"
+_MARKS = "charged"
 _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 
 
@@ -73,7 +75,7 @@ class Journal:
     def write(self, run: str, stage: str, record: Record) -> Record:
         """Keeps a record durably; returns the one that stands, which is an older one where there was one."""
         try:
-            with self._written(run, stage, record) as file:
+            with self._written(self._file(run, stage), record.to_bytes()) as file:
                 with contextlib.suppress(FileExistsError):  # the first one stands
                     os.link(file, self._file(run, stage))
                 _flush(file.parent)
@@ -89,7 +91,7 @@ class Journal:
     def replace(self, run: str, stage: str, record: Record) -> None:
         """Puts a record in the place of an older one: a newer model, or the same answer without its secrets."""
         try:
-            with self._written(run, stage, record) as file:
+            with self._written(self._file(run, stage), record.to_bytes()) as file:
                 os.replace(file, self._file(run, stage))
                 _flush(file.parent)
         except OSError as problem:
@@ -102,15 +104,48 @@ class Journal:
             if record is not None and record.state:
                 self.replace(run, file.name, Record(record.message, record.reply))
 
+    def count(self, stages: Collection[str]) -> int:
+        """How many records of these stages there are, of all runs."""
+        return sum((self.folder / run / stage).is_file() for run in self.runs() for stage in stages)
+
+    def put_mark(self, prefix: str, height: int, content: bytes) -> None:
+        """Keeps a mark durably. A higher one that is there stays the highest; lower ones are deleted."""
+        target = self.folder / _MARKS / f"{prefix}{height}"
+        try:
+            with self._written(target, content) as file:
+                os.replace(file, target)
+                _flush(file.parent)
+            for name, lower in self._marks(prefix):
+                if lower < height:
+                    (target.parent / name).unlink(missing_ok=True)
+        except OSError as problem:
+            raise _unavailable(problem) from None
+
+    def highest_mark(self, prefix: str) -> bytes | None:
+        """The content of the highest mark whose name begins so."""
+        try:
+            while marks := self._marks(prefix):
+                name, _ = max(marks, key=lambda one: one[1])
+                with contextlib.suppress(FileNotFoundError):  # deleted just now: there is a higher one
+                    return (self.folder / _MARKS / name).read_bytes()
+        except OSError as problem:
+            raise _unavailable(problem) from None
+        return None
+
+    def _marks(self, prefix: str) -> list[tuple[str, int]]:
+        folder = self.folder / _MARKS
+        names = [one.name for one in folder.iterdir()] if folder.is_dir() else []
+        heights = [(name, name.rpartition("-")[2]) for name in names if name.startswith(prefix) and name[0] != "."]
+        return [(name, int(height)) for name, height in heights if height.isdecimal()]
+
     @contextlib.contextmanager
-    def _written(self, run: str, stage: str, record: Record) -> Iterator[Path]:
-        folder = self._file(run, stage).parent
+    def _written(self, target: Path, data: bytes) -> Iterator[Path]:
         self.folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
-        folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
-        file = folder / f".{stage}.{os.getpid()}.{os.urandom(8).hex()}"
+        target.parent.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+        file = target.parent / f".{target.name}.{os.getpid()}.{os.urandom(8).hex()}"
         try:
             with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE), "wb") as content:
-                content.write(record.to_bytes())
+                content.write(data)
                 content.flush()
                 os.fsync(content.fileno())
             yield file

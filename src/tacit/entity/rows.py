@@ -2,8 +2,17 @@
 
 What the program decides may be refused (the shape of a table, the number of its columns); what a record holds never is: an item
 that the catalogue does not list is left out, a value that is no number counts as 0, rows of the same user are added up.
+
+How rows are read is decided by what holds them, never by what is in it, so that no record changes how others are read:
+
+- a sparse matrix, or whatever numpy takes for an array (ndarray, data frame): a table, one row for each user;
+- anything, lists of lists too, where ``users`` names the user of each row: a table;
+- Ratings; a mapping {user: {item: value}};
+- any other iterable: cells (user, item, value). **So a table in plain lists needs np.array(...) or ``users``.** Of cells, what is
+  no tuple or list of three is left out, silently.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -56,12 +65,13 @@ class PrivateRows:
         if isinstance(rows, Mapping):
             cells = ((user, item, value) for user, row in rows.items() for item, value in _cells(row))
             return self._from_triples(cells)
-        if sparse.issparse(rows) or isinstance(rows, np.ndarray) or self._users is not None:
+        if self._users is not None or sparse.issparse(rows) or hasattr(rows, "__array__"):
             return self._from_table(rows)
-        listed = list(rows)
-        if listed and all(isinstance(one, tuple) and len(one) == 3 for one in listed):
-            return self._from_triples(listed)
-        return self._from_table(listed)
+        if isinstance(rows, str | bytes | bytearray | os.PathLike) or not isinstance(rows, Iterable):
+            raise InvalidInput(
+                "rows must be a table (an array or a sparse matrix), Ratings, {user: {item: value}}, or cells (user, item, value)."
+            )
+        return self._from_triples(one for one in rows if isinstance(one, tuple | list) and len(one) == 3)
 
     def _from_ratings(self, ratings: Ratings) -> sparse.csr_array:
         places = np.array([self._place.get(item, -1) for item in ratings.catalogue.ids.tolist()], dtype=np.int64)
@@ -80,7 +90,7 @@ class PrivateRows:
         coordinates = table.tocoo()
         return self._summed(codes[coordinates.row], coordinates.col, coordinates.data, len(self._ids))
 
-    def _from_triples(self, cells: Iterable[tuple[Any, Any, Any]]) -> sparse.csr_array:
+    def _from_triples(self, cells: Iterable[Sequence[Any]]) -> sparse.csr_array:
         users, places, values = [], [], []
         for user, item, value in cells:
             users.append(user)
@@ -127,5 +137,13 @@ def _number(value: Any) -> float:
 def _codes(users: Iterable[Any]) -> tuple[NDArray[np.int64], list[Any]]:
     """A number for each id, the same for the same id; and the ids by their numbers."""
     known: dict[Any, int] = {}
-    codes = [known.setdefault(user if user.__hash__ else repr(user), len(known)) for user in users]
+    codes = [known.setdefault(_id(user), len(known)) for user in users]
     return np.array(codes, dtype=np.int64), list(known)
+
+
+def _id(user: Any) -> Any:
+    try:
+        hash(user)
+    except TypeError:  # a list, or a tuple that holds one
+        return repr(user)
+    return user

@@ -1,16 +1,20 @@
 """The runs that an entity takes part in: which message is answered, and that it is answered once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from tacit.entity.account import EntityAccount
 from tacit.entity.journal import LEFT, MANIFEST, MODEL, Journal, Record
+from tacit.entity.marks import note, require_reached
+from tacit.entity.outlook import Outlook
 from tacit.entity.policy import Policy
 from tacit.entity.rows import PrivateRows
 from tacit.entity.stages import LAST_SECRET, Stages
 from tacit.entity.uploads import all_guarantees
-from tacit.errors import Conflict, InvalidMessage
+from tacit.errors import Conflict, InvalidMessage, TacitError
+from tacit.guarantees import Guarantee
+from tacit.ledger.amounts import NOTHING_SPENT
 from tacit.ledger.clock import as_text
 from tacit.mechanisms import Noise
 from tacit.messages.federated_prototypes_frame import Frame, open_frame, public_of
@@ -41,6 +45,7 @@ class Runs:
         frame = open_frame(message)
         frame.verify(self.coordinator)
         kind = frame.header.get("kind")
+        self.require_ledger()
         if kind == "manifest":
             return self._join(message, frame)
         manifest = self.manifest(frame.header.get("run"))
@@ -66,16 +71,40 @@ class Runs:
                 return manifest, SharedModel.from_frame(open_frame(record.reply), manifest)
         return None
 
+    def outlook(self, message: bytes) -> Outlook:
+        """What a manifest asks of this entity. Nothing is charged, drawn or kept."""
+        frame = open_frame(message)
+        manifest = Manifest.from_frame(frame, self.coordinator)
+        refusal, cost = None, NOTHING_SPENT
+        joined = self.journal.read(manifest.run, MANIFEST) is not None
+        try:
+            self._require_known(manifest)
+            charged = self._charged(manifest)
+            cost = self.account.cost(charged)
+            if not joined:
+                self._require_allowed(manifest, charged)
+        except TacitError as problem:
+            refusal = str(problem)
+        known = frozenset(one.name for one in manifest.roster if self.policy.knows(one, self.name))
+        return Outlook(manifest, known, cost, self.account.statement(), joined, refusal)
+
+    def _charged(self, manifest: Manifest) -> list[Guarantee]:
+        """All that this entity would release in a run; refuses numbers that a mechanism cannot work with."""
+        me = manifest.member(self.name)
+        return all_guarantees(manifest, self.noise) if me is not None and me.contributes else []
+
+    def _require_allowed(self, manifest: Manifest, charged: Sequence[Guarantee]) -> None:
+        """Before the first charge: policy, all numbers of all stages, and room for all of them."""
+        self._require_in_time(manifest)
+        self.policy.require(manifest, self.name)
+        self.account.require_room(charged)
+
     def _join(self, message: bytes, frame: Frame) -> bytes | None:
         manifest = Manifest.from_frame(frame, self.coordinator)
         self._require_known(manifest)
         me = manifest.member(self.name)
         if self.journal.read(manifest.run, MANIFEST) is None:
-            self._require_in_time(manifest)
-            self.policy.require(manifest)
-            if me is not None and me.contributes:
-                # Before the first charge: all numbers of all stages, and room for all of them.
-                self.account.require_room(all_guarantees(manifest, self.noise))
+            self._require_allowed(manifest, self._charged(manifest))
             self.journal.write(manifest.run, MANIFEST, Record(frame.digest, message))
         if me is None or not me.contributes:
             return None
@@ -88,6 +117,13 @@ class Runs:
             raise InvalidMessage("this step is for another entity.")
         return self._answered(manifest, step.stage, frame, step)
 
+    def require_ledger(self) -> None:
+        """Refuses a ledger that is older than the journal, before anything is answered, also what was answered before."""
+        require_reached(self.journal, self.account.subject, self.account.mark)
+
+    def _noted(self) -> None:
+        note(self.journal, self.account.subject, self.account.mark())
+
     def _answered(self, manifest: Manifest, stage: str, frame: Frame, step: Step | None) -> bytes:
         asked = frame.digest
         record = self.journal.read(manifest.run, stage)
@@ -98,15 +134,20 @@ class Runs:
                 raise InvalidMessage("this step comes before an earlier one was answered.")
             if any(self.journal.read(manifest.run, end) is not None for end in (MODEL, LEFT)):
                 raise Conflict("this run is over for this entity: the secrets of its sums are deleted.")
-            self.policy.require(manifest)
+            self.policy.require(manifest, self.name)
             first = self.journal.read(manifest.run, manifest.stages[0])
             session = "" if first is None else sha256(first.reply).hexdigest()
             stages = Stages(manifest, self.name, self.key, self.account, self.rows, self.noise)
-            record = self.journal.write(manifest.run, stage, stages.answer(stage, asked, step, before, session))
+            try:
+                record = stages.answer(stage, asked, step, before, session)
+            finally:
+                self._noted()  # a charge whose draw failed, too
+            record = self.journal.write(manifest.run, stage, record)
         if record.message != asked:
             raise Conflict("this stage of the run was answered before, to another message. It is answered once.")
         if manifest.is_secure:
             self.account.require_first(f"{entry_of(manifest, stage)} sent", record.reply)
+        self._noted()
         if stage == LAST_SECRET:
             self.journal.forget_secrets(manifest.run)
         return record.reply

@@ -1,7 +1,8 @@
 """What an entity releases in a stage: the mechanism that the manifest asks for, its guarantee, and its release as arrays."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.errors import InvalidParameter
-from tacit.guarantees import Guarantee
+from tacit.guarantees import Guarantee, Loss, epsilon_of_rho
+from tacit.guarantees.rounding import up
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.grid_prototypes import GridPrototypes
 from tacit.mechanisms.grid_shares import GridShares
@@ -47,7 +49,8 @@ def upload_of(manifest: Manifest, stage: str, head: NDArray[np.int64] | None, no
     else:
         places = () if head is None else tuple(head.tolist())
         share = GramShare(manifest.items, places, gram, manifest.delta, manifest.honest)
-    return Upload(_with(share.guarantee, noise), lambda rows: {"steps": share.release(rows, noise).value.steps})
+    charged = _of_the_run(share.guarantee, manifest)
+    return Upload(_with(charged, noise), lambda rows: {"steps": share.release(rows, noise).value.steps})
 
 
 def all_guarantees(manifest: Manifest, noise: Noise) -> list[Guarantee]:
@@ -73,9 +76,8 @@ def unpacked(content: bytes, forms: dict[str, tuple[str, tuple[int, ...]]]) -> A
 
 def _prototypes(manifest: Manifest, noise: Noise) -> Upload:
     mechanism = prototype_mechanism(manifest)
-    return Upload(
-        _with(mechanism.guarantee, noise), lambda rows: _arrays(mechanism.release(rows, noise).value, manifest)
-    )
+    charged = _of_the_run(mechanism.guarantee, manifest)
+    return Upload(_with(charged, noise), lambda rows: _arrays(mechanism.release(rows, noise).value, manifest))
 
 
 def prototype_mechanism(manifest: Manifest) -> GridPrototypes | TreePrototypes:
@@ -122,6 +124,19 @@ def _arrays(released_value: Prototypes, manifest: Manifest) -> Arrays:
 
 def _cut(values: NDArray[np.float64], bound: np.float32) -> NDArray[np.float32]:
     return np.clip(values.astype(np.float32), np.float32(0.0), bound)
+
+
+def _of_the_run(guarantee: Guarantee, manifest: Manifest) -> Guarantee:
+    """What one of the q entities of a user is charged, so that all q together are charged what the run costs her.
+
+    Under noise of their own the q releases add up. Under one noise for all she moves the sum q times as far, and pays q^2 rho: q
+    rho in each entity. Either way it is assumed that there are no more than q of them.
+    """
+    each, stated = manifest.entities_each, guarantee.assuming(*manifest.guarantee.assumes)
+    if each == 1 or not manifest.is_secure or stated.loss is None:
+        return stated
+    rho = up(Fraction(stated.loss.value) * each)
+    return replace(stated, epsilon=epsilon_of_rho(rho, stated.delta), loss=Loss(stated.loss.kind, rho))
 
 
 def _with(guarantee: Guarantee, noise: Noise) -> Guarantee:

@@ -16,6 +16,7 @@ from tacit.guarantees.guarantee import Guarantee, LossKind
 from tacit.guarantees.rounding import down_from, precise, up, up_from
 
 Conversion = Literal["tight", "simple"]
+UNITS = 10**12  # in 1: a ledger counts rho in whole ones, a charge rounded up and a budget rounded down
 _BITS = 256
 
 
@@ -81,6 +82,14 @@ def rho_for(epsilon: float, delta: float, conversion: Conversion = "tight") -> f
     if rho == 0.0:
         raise InvalidParameter(f"epsilon = {epsilon!r} at delta = {delta!r} allows no rho above 0: raise one of them.")
     return rho
+
+
+def epsilon_within(epsilon: float, delta: float) -> float:
+    """An epsilon below this one by about 10^-12, whose rho a ledger rounds up to what a budget of (epsilon, delta) holds."""
+    units = math.floor(Fraction(rho_for(epsilon, delta)) * UNITS)
+    if units < 1:
+        raise InvalidParameter("epsilon is too small at this delta: raise it.")
+    return min(epsilon, epsilon_of_rho(float(Fraction(2 * units - 1, 2 * UNITS)), delta))
 
 
 @lru_cache(maxsize=4096)

@@ -1,6 +1,7 @@
 """Private input as arrays of floats. What is refused is refused for its shape or kind, and never shown."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,58 +10,104 @@ from scipy import sparse
 
 from tacit.errors import InvalidInput
 
+# cells of these types become floats of the same value in whatever company; all others are read one by one
+_PLAIN = frozenset(
+    {bool, int, float, np.bool_, np.float16, np.float32, np.float64}
+    | {np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
+)
 
+
+@np.errstate(all="ignore")  # a wider float beyond float64 becomes infinite, or 0
 def real_array(raw: ArrayLike, what: str) -> NDArray[np.float64]:
     """``raw`` as float64; complex numbers, text and ragged lists are refused. What a float cannot hold is infinite."""
-    try:
-        values = np.asarray(raw)
-        if values.dtype == np.float64:
-            return np.array(values, dtype=np.float64)  # a copy; nothing to convert, so nothing that could overflow
-        if values.dtype.kind not in "biufO":
-            raise TypeError
-        with np.errstate(all="ignore"):  # a wider float beyond float64 becomes infinite, or 0
-            return values.astype(np.float64)
-    except OverflowError:  # and so does a whole number: to refuse it would tell of one cell
-        return np.array([_wide(cell) for cell in values.flat], dtype=np.float64).reshape(values.shape)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{what} must be an array of real numbers.") from None
+    values = _array(raw)
+    if values is not None and values.dtype.kind in "biuf":
+        return np.array(values, dtype=np.float64)  # a copy
+    if values is not None and values.dtype.kind == "O":
+        cells = [_wide(cell) for cell in values.flat]
+        if None not in cells:
+            return np.array(cells, dtype=np.float64).reshape(values.shape)
+    raise InvalidInput(f"{what} must be an array of real numbers.")
 
 
+@np.errstate(all="ignore")
 def real_table(raw: Any, what: str, columns: int | None = None) -> sparse.csr_array:
     """``raw``, dense or sparse, as a sparse float64 table in which every cell stands once. The caller's table stays as it is.
 
-    Only its shape and type can be refused, which the caller's program decides. A single cell that is no number becomes NaN,
-    because refusing the table for it would be an answer about one user; a list without users is a table of ``columns``.
+    Only its shape and type can be refused, which the caller's program decides: an array of text or of complex numbers, rows of
+    different lengths. A single cell of a list, or of an array of objects, that is no number becomes NaN, because refusing the
+    table for it would be an answer about one user. Such cells are read one by one: numpy would look for a type that fits all of
+    them, and one text would turn other users' numbers into text. A list without users is a table of ``columns``.
     """
     if sparse.issparse(raw):
         if raw.ndim != 2 or raw.dtype.kind not in "biuf":
             raise InvalidInput(f"{what} must be a table of real numbers: one row for each user.")
-        with np.errstate(over="ignore"):
-            table = sparse.csr_array(raw).astype(np.float64)  # a copy
+        table = sparse.csr_array(raw).astype(np.float64)  # a copy
         table.sum_duplicates()
         return table
-    try:
-        dense = np.asarray(raw)
-    except ValueError:
-        raise InvalidInput(f"{what} must be a table: one row for each user, all of one length.") from None
+    if not hasattr(raw, "__array__"):
+        return sparse.csr_array(_from_lists(raw, what, columns))
+    dense = np.asarray(raw)
     if dense.shape == (0,) and columns is not None:
         dense = np.zeros((0, columns))
     if dense.ndim != 2:
         raise InvalidInput(f"{what} must be a table: one row for each user.")
-    if dense.dtype.kind in "OUS":
+    if dense.dtype.kind == "O":
         dense = np.array([[_float(cell) for cell in row] for row in dense], dtype=np.float64).reshape(dense.shape)
     return sparse.csr_array(real_array(dense, what))
 
 
-def _wide(cell: Any) -> float:
+def _from_lists(raw: Any, what: str, columns: int | None) -> NDArray[np.float64]:
+    users = _cells(raw)
+    if users is not None and not users and columns is not None:
+        return np.zeros((0, columns))
+    rows = [cells for cells in map(_cells, users or []) if cells is not None]
+    if not users or len(rows) < len(users) or len({len(row) for row in rows}) > 1:
+        raise InvalidInput(f"{what} must be a table: one row for each user, all of one length.")
     try:
-        return math.nan if cell is None else float(cell)
+        if not all(_PLAIN.issuperset(map(type, row)) for row in rows):
+            raise OverflowError
+        dense = np.array(rows, dtype=np.float64)
+    except OverflowError:  # a whole number beyond floats, or a cell of another type
+        dense = np.array([[_float(cell) for cell in row] for row in rows], dtype=np.float64)
+    return dense.reshape(len(rows), len(rows[0]))
+
+
+def _cells(row: Any) -> list[Any] | None:
+    """What stands in a list or an array, one by one; None if it is neither."""
+    if isinstance(row, str | bytes | bytearray | memoryview):
+        return None
+    return list(row) if isinstance(row, Sequence) or (hasattr(row, "__array__") and np.ndim(row) > 0) else None
+
+
+def _array(raw: Any) -> NDArray[Any] | None:
+    try:
+        return np.asarray(raw)
+    except Exception:  # of whatever class: it may hold a number of the input
+        return None
+
+
+def _wide(cell: Any) -> float | None:
+    """NaN for nothing, None for what is no number; a whole number beyond floats is infinite: to refuse it would tell of it."""
+    try:
+        return math.nan if cell is None else _number(cell)
     except OverflowError:
         return math.inf if cell > 0 else -math.inf
+    except Exception:
+        return None
 
 
-def _float(cell: object) -> float:
+def _float(cell: Any) -> float:
     try:
-        return float(cell)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+        return _number(cell)
+    except Exception:  # whatever a cell does when it is asked for its value, it is no number
         return math.nan
+
+
+def _number(cell: Any) -> float:
+    if isinstance(cell, np.ndarray) and cell.ndim == 0:
+        cell = cell[()]
+    # float() takes arrays of one number, durations and, with a warning, complex numbers
+    if isinstance(cell, np.ndarray) or (isinstance(cell, np.generic) and cell.dtype.kind not in "biufUS"):
+        raise TypeError
+    return float(cell)

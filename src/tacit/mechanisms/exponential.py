@@ -81,6 +81,7 @@ def selection_rate(scores: ScoreSource, epsilon: float) -> Fraction:
     return Fraction(epsilon) / (scores.sensitivity * (1 if scores.monotone else 2))
 
 
+@np.errstate(all="ignore")  # how far an item is behind is private: it may be too far for a float
 def gumbel_choice(integers: NDArray[np.int64], rate: Fraction, noise: Noise) -> NDArray[np.int64]:
     """For every row of whole-number scores an item, drawn exactly with probability proportional to e^(rate * score)."""
     behind = integers.max(axis=1, keepdims=True) - integers

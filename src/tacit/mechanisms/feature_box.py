@@ -14,6 +14,7 @@ from tacit.checks import finite, keep, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.mechanisms.arrays import real_table
 from tacit.mechanisms.noise import Noise
+from tacit.mechanisms.profile_bounds import LARGEST, SMALLEST
 
 STEPS = 1 << 16  # in the radius
 _WIDEST = 1 << 24  # steps of a cell before its row is cut: 2^14 squares of them stay below 2^62
@@ -50,6 +51,10 @@ class FeatureBox:
         farthest = math.hypot(*(max(at - low, high - at) for low, at, high in zip(lower, centre, upper, strict=True)))
         bound = farthest if self.l2_bound is None else self.l2_bound
         keep(self, lower=lower, upper=upper, centre=centre, l2_bound=positive("l2_bound", bound))
+        if not SMALLEST <= self.l2 <= LARGEST:
+            raise InvalidParameter(
+                f"the radius must lie from {SMALLEST} to {LARGEST}: floats have no steps for others; use other units."
+            )
 
     @classmethod
     def cube(

@@ -147,6 +147,7 @@ class GridPrototypes:
         """The most that one user adds to the loss of a trial: (2 R)^2, in the units of that loss."""
         return max(1, 4 * self.bounds.l2_squared_steps >> self._coarser)
 
+    @np.errstate(all="ignore")
     def trial_loss(self, table: sparse.csr_array, trial: Prototypes) -> int:
         """The sum over users of the squared distance to the nearest prototype, at most (2 R)^2 each. Private.
 

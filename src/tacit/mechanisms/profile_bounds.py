@@ -25,6 +25,7 @@ STEPS = 1 << 16  # in value_bound
 MOST_ITEMS = 1 << 22  # a row's squares then add up to at most 2^54
 MOST_USERS = 1 << 28  # sums over users of 2^34 squared steps each stay below 2^62
 _CELLS = 1 << 22  # of the table at a time, zeros included
+SMALLEST, LARGEST = 1e-290, 1e290  # of a bound: its steps, and sums of 2^28 rows, are then floats with all their digits
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,10 @@ class ProfileBounds:
             l1_bound=None if self.l1_bound is None else positive("l1_bound", self.l1_bound),
             l2_bound=None if self.l2_bound is None else positive("l2_bound", self.l2_bound),
         )
+        if not SMALLEST <= self.value_bound <= LARGEST:
+            raise InvalidParameter(
+                f"value_bound must lie from {SMALLEST} to {LARGEST}: floats have no steps for others; use other units."
+            )
         if not isinstance(self.signed, bool):
             raise InvalidParameter("signed must be True (values below 0 are kept) or False (they count as 0).")
         if self.l1_steps < 1 or self.l2_steps < 1:

@@ -138,6 +138,7 @@ class SparseRecovery:
             self.recover(table, np.clip(place, 0, self.k - 1).astype(np.int64), noise), self.guarantee, noise
         )
 
+    @np.errstate(all="ignore")  # sums are private, however small their quotients
     def recover(self, table: sparse.csr_array, clusters: NDArray[np.int64], noise: Noise) -> Prototypes:
         """The same of rows that are within bounds already, in steps. An empty cluster takes the same path as any other."""
         users = table.shape[0]

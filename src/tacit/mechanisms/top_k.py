@@ -100,6 +100,7 @@ class GumbelTopK:
     def _exponents(self, base: int, left: list[int | None]) -> list[Fraction | None]:
         return [None if score is None else (base - score) * self.rate for score in left]
 
+    @np.errstate(all="ignore")  # how far an item is behind is private: it may be too far for a float
     def _choose(self, integers: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
         self._check(integers.shape[1])
         rows = np.arange(integers.shape[0])

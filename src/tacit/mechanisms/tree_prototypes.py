@@ -114,6 +114,7 @@ class TreePrototypes:
         """The rows behind their noise. Private: it may be asked once each of what ``computed`` asks, and by nobody else."""
         return NoisyAnswers(self, WholeRows(self.bounds.bounded(rows, noise, l2=True)), noise)
 
+    @np.errstate(all="ignore")  # a caller who has numpy raise must not be told how small a noisy number is
     def computed(self, answers: "NoisyAnswers") -> Prototypes:
         """The prototypes, from noisy answers and public numbers alone."""
         tree = grow(answers.counts, self.depth, self.minimum, _BRANCH)

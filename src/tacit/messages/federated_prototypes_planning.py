@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tacit.messages.federated_prototypes_manifest import Manifest
 
 PROOF = "composition"
+_ROW = 20  # items of a user, where nothing is known of them
 _UNITS = 10**12  # in which a ledger counts rho: shares in whole units add up to what the budget allows, to the last one
 
 
@@ -66,19 +67,26 @@ def _assumptions(manifest: "Manifest") -> frozenset[str]:
 
 
 def _moments(manifest: "Manifest") -> list[str]:
-    """Unit rows of c items add sqrt(c) to the popularity, at most the root of all items; the head must stand out of the noise."""
+    """``needed`` items must have a popularity above three deviations of the noise each, or there is no head.
+
+    A unit row has at most sqrt(needed) on so many items, so the least popular of them has at most users / sqrt(needed): if all
+    users had just these. Where fewer than 20 are needed that is still beyond hope, and users are taken to have 20 items each.
+    """
     contributors = len(manifest.contributors)
     sd = math.sqrt(contributors / manifest.honest / (2.0 * rhos_of(manifest)[0]))
     needed = 10 + 0.004 * manifest.items
     if needed > manifest.items:
         return [f"with {manifest.items} items no head can be found: 'moments' needs {math.ceil(needed)} or more."]
-    most = contributors * manifest.users * math.sqrt(manifest.items) / needed
-    if most <= 3.0 * sd:
-        return [
-            f"no information at this budget: {math.ceil(needed)} items would need a popularity above {3.0 * sd:.3g} each, and "
-            f"{contributors} entities of about {manifest.users:,} users have {most:.3g} at most. Raise epsilon, or find more users."
-        ]
-    return []
+    most = contributors * manifest.users / math.sqrt(max(_ROW, needed))
+    if most > 3.0 * sd:
+        return []
+    enough = math.ceil(manifest.users * 3.0 * sd / most)
+    remedy = "" if manifest.is_secure else ", take secure sums"
+    return [
+        f"no information at this budget: {math.ceil(needed)} items would need a popularity above {3.0 * sd:.3g} each, and "
+        f"{contributors} entities of about {manifest.users:,} users could give them {most:.3g} each, if everybody had them all. "
+        f"Raise epsilon{remedy}, or find more users: several times {enough:,} in each entity."
+    ]
 
 
 def _prototypes(manifest: "Manifest") -> list[str]:

@@ -6,6 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.checks import member, positive, probability, whole
 from tacit.errors import InvalidParameter
+from tacit.messages.federated_prototypes_limits import (
+    MOST_DEPTH,
+    MOST_DIMENSIONS,
+    MOST_K_GRID,
+    MOST_K_TREE,
+    require_bounds,
+    require_grid,
+    require_sizes,
+    require_tree,
+)
 from tacit.models.secure_sum import SumPlan, least_fewest
 
 if TYPE_CHECKING:
@@ -24,7 +34,6 @@ SHARES = (
 FINAL = 0.10  # for the last choice among several trials, taken from the values
 DEPTH, LLOYD = 12, 2  # of a tree
 RANK, RIDGE = 10, 0.05
-MOST_KEPT = 12 * 1024 * 1024  # bytes of one reply: an entity's ledger keeps every release
 _SUM = 1e-9
 
 
@@ -65,17 +74,17 @@ def resolved(manifest: "Manifest") -> dict[str, Any]:
         raise InvalidParameter(f"'{manifest.mechanism}' has no use for {', '.join(odd)}: leave that out.")
     if manifest.mechanism is Mechanism.MOMENTS:
         return _moments(manifest)
-    found = (
-        _bounds(manifest) | _factors(manifest) | (_grid if manifest.mechanism is Mechanism.GRID else _tree)(manifest)
-    )
-    cells = found["k"] * manifest.items
-    if manifest.mechanism is Mechanism.GRID and found["picked"] < manifest.items:
-        cells = 2 * found["k"] * found["picked"]
-    if 4 * (cells + found["k"]) > MOST_KEPT:
-        raise InvalidParameter(
-            f"a reply of k = {found['k']} prototypes would have {4 * (cells + found['k']):,} bytes, and {MOST_KEPT:,} are the "
-            "most that is kept and sent: lower k, or picked."
-        )
+    is_grid = manifest.mechanism is Mechanism.GRID
+    found = _bounds(manifest, MOST_K_GRID if is_grid else MOST_K_TREE) | _factors(manifest)
+    require_bounds(found)
+    found |= _grid(manifest) if is_grid else _tree(manifest)
+    if is_grid:
+        require_grid(found, manifest.items, manifest.users, manifest.epsilon)
+    else:
+        require_tree(found, manifest.epsilon)
+    is_sparse = is_grid and found["picked"] < manifest.items
+    each = 2 * found["picked"] if is_sparse else manifest.items
+    require_sizes(found["k"], each, manifest.items, len(manifest.contributors))
     return found
 
 
@@ -102,12 +111,12 @@ def _moments(manifest: "Manifest") -> dict[str, Any]:
     return found | {"colluding": plan.colluding, "fewest": plan.fewest}
 
 
-def _bounds(manifest: "Manifest") -> dict[str, Any]:
+def _bounds(manifest: "Manifest", most_k: int) -> dict[str, Any]:
     missing = [name for name in ("k", "items_each", "value_bound") if getattr(manifest, name) is None]
     if missing:
         raise InvalidParameter(f"prototypes need {', '.join(missing)}: state it, it cannot be computed from the data.")
     return {
-        "k": whole("k", _stated(manifest.k), least=1),
+        "k": whole("k", _stated(manifest.k), least=1, most=most_k),
         "items_each": whole("items_each", _stated(manifest.items_each), least=1, most=manifest.items),
         "value_bound": positive("value_bound", _stated(manifest.value_bound)),
         "l1_bound": None if manifest.l1_bound is None else positive("l1_bound", manifest.l1_bound),
@@ -121,8 +130,10 @@ def _grid(manifest: "Manifest") -> dict[str, Any]:
     shares = SHARES if trials == 1 else (*SHARES[:4], SHARES[4] - FINAL, FINAL)
     return {
         "delta": 0.0,
-        "dimension": whole("dimension", _or(manifest.dimension, max(2, int(0.5 * math.log(users)))), least=1),
-        "depth": whole("depth", _or(manifest.depth, max(2, int(math.log2(users) / 2))), least=1, most=64),
+        "dimension": whole(
+            "dimension", _or(manifest.dimension, max(2, int(0.5 * math.log(users)))), least=1, most=MOST_DIMENSIONS
+        ),
+        "depth": whole("depth", _or(manifest.depth, max(2, int(math.log2(users) / 2))), least=1, most=MOST_DEPTH),
         "swaps": whole("swaps", _or(manifest.swaps, min(k, 20)), least=1, most=10_000),
         "trials": trials,
         "picked": whole("picked", _or(manifest.picked, _stated(manifest.items_each)), least=1, most=manifest.items),
@@ -133,7 +144,7 @@ def _grid(manifest: "Manifest") -> dict[str, Any]:
 def _tree(manifest: "Manifest") -> dict[str, Any]:
     return {
         "delta": probability("delta", _or(manifest.delta, DELTA)),
-        "depth": whole("depth", _or(manifest.depth, DEPTH), least=1, most=64),
+        "depth": whole("depth", _or(manifest.depth, DEPTH), least=1, most=MOST_DEPTH),
         "lloyd": whole("lloyd", _or(manifest.lloyd, LLOYD), least=0, most=100),
     }
 

@@ -77,4 +77,5 @@ def hexadecimal(value: object, path: str, *, length: int | None = None, least: i
         and not set(value) - set("0123456789abcdef")
     ):
         return value
-    raise InvalidMessage(f"expected {least} to {most} hexadecimal digits in lower case at {path}.")
+    count = f"{least}" if least == most else f"{least} to {most}"
+    raise InvalidMessage(f"expected {count} hexadecimal digits in lower case at {path}.")

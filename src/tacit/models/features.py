@@ -6,6 +6,7 @@ are refused before any noise is drawn, never repaired.
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -57,6 +58,19 @@ class FeatureSpace(Protocol):
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """What has to be stored to build the same space again."""
+
+
+def version_of(space: FeatureSpace) -> str:
+    """A digest of all that features are made from: public, so that it tells nothing about a profile.
+
+    Features from other genres or refitted factors are another release, with a charge of their own.
+    """
+    content = sha256(f"{space.kind}\n{space.dimension}\n".encode())
+    for name, tensor in sorted(space.tensors().items()):
+        table = np.ascontiguousarray(tensor)
+        table = table.astype(table.dtype.newbyteorder("<"))  # the same on every machine
+        content.update(f"{name}\n{table.dtype.str}\n{table.shape}\n".encode() + table.tobytes())
+    return content.hexdigest()[:32]
 
 
 @dataclass(frozen=True, eq=False)

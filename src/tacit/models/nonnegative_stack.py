@@ -36,8 +36,10 @@ class Stack(NamedTuple):
     owners: NDArray[np.int64]
 
 
-def stacked(released: Sequence[Released], *, most_weight: float | None = None) -> Stack:
-    """Rows weigh by their noisy sizes; all rows of one entity have at most ``most_weight`` of the total.
+def stacked(released: Sequence[Released], *, zeros_observed: bool, most_weight: float | None = None) -> Stack:
+    """One table of all that is known. Where zeros are not observed, no value is 0: a released 0 is noise cut off, and unknown.
+
+    Rows weigh by their noisy sizes; all rows of one entity have at most ``most_weight`` of the total.
 
     By default that is 1 / (number of entities): every entity then weighs the same, whatever sizes it states.
     """
@@ -49,8 +51,8 @@ def stacked(released: Sequence[Released], *, most_weight: float | None = None) -
             raise InvalidInput("all prototypes need one number for each item of one catalogue, and a finite size.")
     centres = np.vstack([one.centres for one in released])
     owners = np.repeat(np.arange(len(released)), [len(one.sizes) for one in released])
-    known: NDArray[np.bool_] = ~np.isnan(centres)
-    told = np.asarray(known.any(axis=1))  # a row without a number is padding
+    known = known_cells(centres, zeros_observed=zeros_observed)
+    told = np.asarray(known.any(axis=1))  # a row of which nothing is known is padding
     sizes: Floats = np.concatenate([one.sizes for one in released])
     sizes = np.where(told, np.clip(sizes, 0.0, _MOST_SIZE), 0.0)
     totals = np.array([sizes[owners == entity].sum() for entity in range(len(released))], dtype=np.float64)
@@ -65,6 +67,12 @@ def stacked(released: Sequence[Released], *, most_weight: float | None = None) -
     rows, columns = np.nonzero(known[told])
     cells = sparse.csr_array((centres[told][rows, columns], (rows, columns)), shape=(int(told.sum()), items))
     return Stack(cells, weights[told], owners[told])
+
+
+def known_cells(centres: Floats, *, zeros_observed: bool) -> NDArray[np.bool_]:
+    """Which numbers say something: all that were released, without the zeros where no value can be 0."""
+    told: NDArray[np.bool_] = ~np.isnan(centres)
+    return told if zeros_observed else told & (centres != 0.0)
 
 
 def weight_parts(sizes: Floats, most_weight: float | None = None) -> Floats:
@@ -88,7 +96,10 @@ def weight_parts(sizes: Floats, most_weight: float | None = None) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Factorisation:
-    """How prototypes become items' factors. All of it is public; ``most_weight`` None is 1 / (number of entities)."""
+    """How prototypes become items' factors. All of it is public; ``most_weight`` None is 1 / (number of entities).
+
+    ``zeros_observed``: a user's missing cell is a 0, as in counts. Otherwise, as in ratings, it is unknown, and so is a released 0.
+    """
 
     rank: int
     seed: int
@@ -98,10 +109,14 @@ class Factorisation:
     most_weight: float | None = None
     epochs: int | None = None
 
+    def stack(self, released: Sequence[Released]) -> Stack:
+        """The table that is factorised. The order of entities is part of the input: sort by name."""
+        return stacked(released, zeros_observed=self.zeros_observed, most_weight=self.most_weight)
+
     def items(self, stack: Stack, *, start: Floats | None = None, epochs: int | None = None) -> Floats:
         """V (items x rank), the same for the same stack: ``seed`` decides the start, unless one is given.
 
-        A number that nobody released is unknown, or 0 where ``zeros_observed``. An item of which nothing is known gets zeros.
+        A cell that is not in the stack is unknown, or 0 where ``zeros_observed``. An item of which nothing is known gets zeros.
         """
         full = self.zeros_observed or stack.cells.nnz == stack.cells.shape[0] * stack.cells.shape[1]
         return factorise(
@@ -118,4 +133,4 @@ class Factorisation:
 
     def of(self, released: Sequence[Released]) -> Floats:
         """V of several entities' prototypes. Their order is part of the input: sort by name."""
-        return self.items(stacked(released, most_weight=self.most_weight))
+        return self.items(self.stack(released))

@@ -158,9 +158,11 @@ class Federation:
         return self.model
 
     def influence(self) -> dict[str, float]:
-        """How far the model moves without each entity, as a part of its size, where replies can be seen (prototypes)."""
-        if not isinstance(self._run, PrototypeRun):
-            raise InvalidParameter("the shares of 'moments' are summed: whose is how large cannot be seen.")
+        """How far the model moves without each entity, as a part of its size, where replies can be seen.
+
+        Of prototypes: the factors. Of 'moments' without secure aggregation: the mean popularity, the head or the mean Gram matrix
+        of the pseudo-rows, whichever moves most. An entity far above the rest deserves a look.
+        """
         return self._run.influence()
 
     def _require_open(self, entity: str, stage: str) -> None:

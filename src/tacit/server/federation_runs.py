@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import Conflict, InvalidMessage
+from tacit.errors import Conflict, InvalidMessage, InvalidParameter
 from tacit.messages.federated_prototypes_frame import open_frame
 from tacit.messages.federated_prototypes_manifest import Manifest
 from tacit.messages.federated_prototypes_model import SharedModel
@@ -17,6 +17,7 @@ from tacit.messages.federated_prototypes_steps import Step
 from tacit.models.moments import SharedMoments, noise_sds, triangle
 from tacit.models.nonnegative_stack import Factorisation
 from tacit.models.secure_sum import SumSession
+from tacit.server import moments
 from tacit.server.moments import HeadChoice, choose_head, no_information, shared_moments
 from tacit.server.prototypes import influence, shared_items
 from tacit.server.secure_sums import SecureSums
@@ -52,15 +53,16 @@ class PrototypeRun:
 
     def __init__(self, manifest: Manifest) -> None:
         self.manifest = manifest
-        self._released: dict[str, _Prototypes] = {}
+        self._arrays: dict[
+            str, Mapping[str, NDArray[np.generic]]
+        ] = {}  # as they came: a table of them is made at the end
         self._items: NDArray[np.float64] | None = None
 
     def take(self, reply: Reply) -> None:
-        self._released[reply.sender] = _read(reply.arrays, self.manifest.items)
+        self._arrays[reply.sender] = {name: array.copy() for name, array in reply.arrays.items()}
 
     def close(self, stage: str, replied: tuple[str, ...]) -> SharedModel:
-        released = {name: self._released[name] for name in replied}
-        self._items = shared_items(released, self._how)
+        self._items = shared_items(self._released(replied), self._how)
         factors = self._items.astype(np.float32)
         return SharedModel(self.manifest.run, len(replied), informed=bool(factors.any()), factors=factors)
 
@@ -71,7 +73,10 @@ class PrototypeRun:
         """How far the factors move without each entity, as a part of their size."""
         if self._items is None:
             raise InvalidMessage("the influence of entities is known once there is a model.")
-        return influence(self._released, self._items, self._how)
+        return influence(self._released(tuple(self._arrays)), self._items, self._how)
+
+    def _released(self, names: tuple[str, ...]) -> dict[str, _Prototypes]:
+        return {name: _read(self._arrays[name], self.manifest.items) for name in names}
 
     @property
     def _how(self) -> Factorisation:
@@ -122,8 +127,17 @@ class MomentsRun:
             return None
         return self._model(contributors, no_information(self.choice, noise_sds(*self.manifest.rhos)[1]))
 
-    def _model(self, contributors: int, moments: SharedMoments) -> SharedModel:
-        return SharedModel(self.manifest.run, contributors, moments=moments)
+    def influence(self) -> dict[str, float]:
+        """The largest of what moves without each entity: popularity, head or pseudo-rows, as a part of its size."""
+        if not isinstance(self.sums, OpenSums):
+            raise InvalidParameter("the shares of a secure sum are summed: whose is how large cannot be seen.")
+        if self.choice is None:
+            raise InvalidMessage("the influence of entities is known once there is a model.")
+        found = moments.influence(self.sums.closed["popularity"], self.sums.closed.get("gram", {}), self.manifest.rhos)
+        return {name: max(moved) for name, moved in found.items()}
+
+    def _model(self, contributors: int, shared: SharedMoments) -> SharedModel:
+        return SharedModel(self.manifest.run, contributors, moments=shared)
 
 
 class Total(NamedTuple):
@@ -136,13 +150,14 @@ class OpenSums:
 
     def __init__(self) -> None:
         self._shares: dict[str, dict[str, Whole]] = {}
+        self.closed: dict[str, dict[str, Whole]] = {}  # by stage: the shares of those in the sum
 
     def take(self, reply: Reply, cells: int) -> None:
         self._shares.setdefault(reply.stage, {})[reply.sender] = reply.arrays["steps"].astype(np.int64)
 
     def close(self, stage: str, replied: tuple[str, ...]) -> Total | None:
-        shares = [self._shares[stage][name] for name in replied]
-        return Total(np.add.reduce(shares, dtype=np.int64), len(shares))
+        shares = self.closed[stage] = {name: self._shares[stage][name] for name in replied}
+        return Total(np.add.reduce(list(shares.values()), dtype=np.int64), len(shares))
 
     def passed_on(self, stage: str, to: str) -> Mapping[str, bytes]:
         raise InvalidMessage("without secure aggregation entities are sent a head of items and nothing else.")

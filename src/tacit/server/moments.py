@@ -4,14 +4,28 @@ First the popularity, which says whether there is a head of items worth a Gram m
 follows from noisy sums, so it costs nothing and may be published.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import positive, whole
-from tacit.errors import InvalidMessage
-from tacit.models.moments import STEPS, SharedMoments, gram_from, head_of, pseudo_rows, seen_items, triangle
+from tacit.errors import InvalidMessage, InvalidParameter
+from tacit.models.moments import (
+    STEPS,
+    SharedMoments,
+    gram_from,
+    head_of,
+    noise_sds,
+    pseudo_rows,
+    seen_items,
+    triangle,
+)
+
+Shares = Mapping[str, NDArray[np.int64]]  # of each entity, in whole numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +72,64 @@ def shared_moments(choice: HeadChoice, total: ArrayLike, gram_sd: float) -> Shar
     gram = gram_from(_whole_numbers(total, triangle(size), "Gram"), size)
     rows = pseudo_rows(gram, gram_sd)
     return SharedMoments(choice.popularity, choice.head, rows, choice.sd, gram_sd, choice.seen)
+
+
+class Moved(NamedTuple):
+    """How far the moments move without one entity, each as a part of its size: 0 where it says what the others say."""
+
+    popularity: float  # of the mean share
+    head: float  # the part of the head that the others would not have chosen
+    rows: float  # of the mean E^T E of the pseudo-rows
+
+
+def influence(popularity: Shares, gram: Shares, rhos: tuple[float, float]) -> dict[str, Moved]:
+    """The moments of all against those of all but one, for shares that are seen and carry all their noise themselves.
+
+    Sums are compared by their means, or everybody would have the influence of being one of n. The noise of a share moves the
+    moments too: of entities with few users that is most of it. ``gram`` is about the head that was chosen, whoever is left out;
+    it is empty where there was none.
+    """
+    if len(popularity) < 2:
+        raise InvalidParameter("influence compares a model with the one without an entity: at least 2 are needed.")
+    mean, head = _mean(popularity), _head(popularity, rhos)
+    denoised = _denoised(gram, rhos) if len(gram) > 1 else None
+    moved = {}
+    for name in sorted(popularity):
+        lost = np.setdiff1d(head, _head(popularity, rhos, name)).size
+        moved[name] = Moved(
+            _part(mean, _mean(popularity, name)),
+            lost / head.size if head.size else 0.0,
+            _part(denoised, _denoised(gram, rhos, name)) if denoised is not None and name in gram else 0.0,
+        )
+    return moved
+
+
+def _total(shares: Shares, without: str | None) -> tuple[NDArray[np.int64], int]:
+    kept = [share for name, share in shares.items() if name != without]
+    return np.asarray(np.add.reduce(kept, dtype=np.int64)), len(kept)
+
+
+def _mean(shares: Shares, without: str | None = None) -> NDArray[np.float64]:
+    total, count = _total(shares, without)
+    return np.asarray(total / (STEPS * count))
+
+
+def _head(shares: Shares, rhos: tuple[float, float], without: str | None = None) -> NDArray[np.int64]:
+    total, count = _total(shares, without)
+    return choose_head(total, total.size, noise_sds(*rhos, shares=count)[0]).head
+
+
+def _denoised(shares: Shares, rhos: tuple[float, float], without: str | None = None) -> NDArray[np.float64]:
+    """The mean Gram matrix of the pseudo-rows: their directions and weights, whatever their signs and order."""
+    total, count = _total(shares, without)
+    size = (math.isqrt(8 * total.size + 1) - 1) // 2
+    rows = pseudo_rows(gram_from(total, size), noise_sds(*rhos, shares=count)[1])
+    return np.asarray(rows.T @ rows) / count
+
+
+def _part(whole_one: NDArray[np.float64], without: NDArray[np.float64]) -> float:
+    size = float(np.linalg.norm(whole_one))
+    return float(np.linalg.norm(whole_one - without)) / size if size > 0.0 else 0.0
 
 
 def _whole_numbers(total: ArrayLike, length: int, what: str) -> NDArray[np.int64]:

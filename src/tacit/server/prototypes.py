@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
-from tacit.models.nonnegative_stack import Factorisation, Released, Stack, stacked
+from tacit.models.nonnegative_stack import Factorisation, Released, Stack, known_cells
 
 __all__ = ["Factorisation", "influence", "item_means", "shared_items"]
 
@@ -43,15 +43,17 @@ def influence(released: Mapping[str, Released], items: Floats, how: Factorisatio
     return moved
 
 
-def item_means(released: Mapping[str, Released], *, trim: float = 0.0) -> Floats:
-    """The mean over entities of each entity's item mean (by its sizes); NaN where nobody released a number.
+def item_means(released: Mapping[str, Released], *, zeros_observed: bool = False, trim: float = 0.0) -> Floats:
+    """The mean over entities of each entity's item mean (by its sizes); NaN where nothing is known.
+
+    ``zeros_observed`` as in `Factorisation`: without it a released 0 is unknown, and in no mean.
 
     ``trim``: the part of the entities that is left out at each end, item by item, rounded down. No single entity can then move a
     mean beyond what others released, as soon as that part is one entity.
     """
     if not 0.0 <= trim < 0.5:
         raise InvalidParameter(f"trim must be at least 0 and below 0.5, not {trim}.")
-    means = np.array([_own_means(released[name]) for name in sorted(released)])
+    means = np.array([_own_means(released[name], zeros_observed) for name in sorted(released)])
     told = (~np.isnan(means)).sum(axis=0)
     cut = np.floor(trim * told).astype(np.int64)
     ordered = np.sort(means, axis=0)  # NaN comes last
@@ -62,8 +64,8 @@ def item_means(released: Mapping[str, Released], *, trim: float = 0.0) -> Floats
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _own_means(one: Released) -> Floats:
-    known = ~np.isnan(one.centres)
+def _own_means(one: Released, zeros_observed: bool) -> Floats:
+    known = known_cells(one.centres, zeros_observed=zeros_observed)
     weights = np.maximum(one.sizes, 0.0)[:, None] * known
     weights = np.where(weights.sum(axis=0) > 0.0, weights, known)  # sizes that noise made 0 say nothing
     total = weights.sum(axis=0)
@@ -72,4 +74,4 @@ def _own_means(one: Released) -> Floats:
 
 
 def _stack(released: Mapping[str, Released], how: Factorisation) -> Stack:
-    return stacked([released[name] for name in sorted(released)], most_weight=how.most_weight)
+    return how.stack([released[name] for name in sorted(released)])

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 import stat
 import sys
@@ -108,12 +109,22 @@ def test_three_hospitals_and_a_coordinator(tacit: Commands) -> None:
     assert shown["guarantee"]["epsilon"] == 8.0
     carry(tacit)
     told = tacit.json("entity", "release", "north.toml")
-    assert [one["outcome"] for one in told["messages"]] == ["answered"] * 6 + ["kept"]
+    assert [one["outcome"] for one in told["messages"]] == ["answered", "kept"] + ["answered"] * 5
     assert (told["budget"]["charges"], told["budget"]["windows"][0]["left"]["rho"]) == (2, "0")
     status, out, err = tacit("entity", "fit", "north.toml", "--out", "best.csv", "--top", "3", "--report")
     assert (status, err) == (0, "")
     assert "3 items each for 40 users" in out
-    assert "private" in out
+    private, taken, held_out, controls = out.splitlines()[1:]
+    assert "private" in private
+    assert re.fullmatch(r"  taken: (your own rows alone|the blend of your own rows with the shared model)", taken)
+    assert re.fullmatch(
+        r"  held out \(NDCG of 20 items, higher is better; \d+ users\): "
+        r"own rows 0\.\d{4}, blend 0\.\d{4}; blend less own rows [+-]0\.\d{4} ± 0\.\d{4}",
+        held_out,
+    )
+    assert re.match(
+        r"  controls: noise without data 0\.\d{4}, constant 0\.\d{4}; (not both )?beaten by the blend", controls
+    )
     assert stat.S_IMODE(Path("best.csv").stat().st_mode) == 0o600
     with Path("best.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -146,7 +157,132 @@ def test_a_run_of_prototypes_takes_one_exchange(tacit: Commands) -> None:
     assert stepped["step"]["accepted"] == [f"{name} prototypes" for name in NAMES]
     assert stepped["stage"] == "model"
     carry(tacit)
-    assert tacit("entity", "fit", "west.toml", "--out", "best.csv")[0] == 0
+    status, out, _ = tacit("entity", "fit", "west.toml", "--out", "best.csv", "--report")
+    assert (status, "own rows" in out, "RMSE, lower is better" in out) == (0, True, True)
+    assert "The gate" not in tacit("entity", "fit", "west.toml", "--out", "best.csv")[1]
+
+
+@pytest.fixture
+def courier(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The time between two looks of a watching entity: does what is to happen meanwhile, and notes how long it was."""
+
+    def make(*meanwhile: Any) -> list[float]:
+        slept, left = list[float](), list(meanwhile)
+
+        def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            assert left, "it watches longer than it should"
+            left.pop(0)()
+
+        monkeypatch.setattr("tacit.cli.entity.time.sleep", sleep)
+        return slept
+
+    return make
+
+
+def inbox_of(name: str) -> None:
+    for file in Path("run", "outbox", name).iterdir():
+        shutil.copy(file, Path(name, "inbox", file.name))
+
+
+def test_a_watching_hospital_goes_on_until_the_model_has_come(tacit: Commands, courier: Any) -> None:
+    from tacit.engines.coordinator import CoordinatorFolder
+    from tacit.engines.keys import read_key
+
+    write_run(aggregation='"none"')
+    tacit("federate", "open", "run", "run.toml")
+    others = ("south", "west")
+
+    def replied() -> None:
+        for file in Path("north", "outbox").iterdir():
+            shutil.copy(file, Path("run", "inbox", file.name))
+        CoordinatorFolder("run").step(read_key(Path("coordinator.key")))
+        inbox_of("north")
+
+    charges = []
+    carry(tacit, others)
+    from tacit.engines.settings import entity_settings, open_entity
+
+    def answer_others() -> None:
+        from tacit.engines.folders import Mailbox
+
+        for name in others:
+            inbox_of(name)
+            found = entity_settings(f"{name}.toml")
+            with open_entity(found) as entity:
+                Mailbox(name).answer(entity)
+            for file in Path(name, "outbox").iterdir():
+                shutil.copy(file, Path("run", "inbox", file.name))
+        with open_entity(entity_settings("north.toml")) as north:  # nothing is locked between two looks
+            charges.append(north.statement().charges)
+
+    slept = courier(
+        lambda: inbox_of("north"),  # the manifest comes
+        lambda: None,
+        lambda: (replied(), answer_others()),
+        lambda: replied(),
+    )
+    status, out, err = tacit("entity", "release", "north.toml", "--watch", "7")
+    assert (status, err) == (0, "")
+    assert slept == [7.0] * 4
+    assert charges == [1]
+    told = [line.split()[0] for line in out.splitlines() if ".fp" in line]
+    assert told == ["answered", "answered", "kept"]  # each once, however often it was looked at
+    assert "users: 2 charged" in out
+    # That model was there before: the next watch is for the next run, and this one comes to its end without.
+    courier()
+    status, out, err = tacit("entity", "release", "north.toml", "--watch", "5", "--for", "0")
+    assert (status, err) == (1, "tacit: no model has come.\n")
+
+
+def test_a_watch_ends_in_time_and_answers_only_when_something_came(
+    tacit: Commands, courier: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tacit.engines.folders import Mailbox
+
+    looks = list[int]()
+    answer = Mailbox.answer
+    monkeypatch.setattr(Mailbox, "answer", lambda self, entity: looks.append(1) or answer(self, entity))
+    now = [0.0]
+    monkeypatch.setattr("tacit.cli.entity.time.monotonic", lambda: now[0])
+
+    def later() -> None:
+        now[0] += 4.0
+
+    slept = courier(later, later, lambda: now.__setitem__(0, 10.0))
+    status, _, err = tacit("entity", "release", "north.toml", "--watch", "4", "--for", "10")
+    assert (status, err) == (1, "tacit: no model has come.\n")
+    assert slept == [4.0, 4.0, 2.0]
+    assert len(looks) == 1
+    # What is refused is tried again: the rows may be there by then.
+    tacit("federate", "open", "run", "run.toml")
+    Path("north", "inbox", "bad.fp").write_bytes(b"nonsense")
+    now[0], looks[:] = 0.0, []
+    courier(later, later, lambda: now.__setitem__(0, 10.0))
+    status, out, _ = tacit("entity", "release", "north.toml", "--watch", "4", "--for", "10")
+    assert (status, len(looks), out.count("bad.fp")) == (1, 4, 1)
+
+
+def test_a_watch_is_ended_by_an_interrupt(tacit: Commands, courier: Any) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    courier(interrupt)
+    assert tacit("entity", "release", "north.toml", "--watch", "5")[0] == 130
+
+
+@pytest.mark.parametrize(
+    "words", [("--for", "5"), ("--watch", "0"), ("--watch", "nan"), ("--watch", "1", "--for", "-1")]
+)
+def test_a_wrong_watch_exits_with_2(tacit: Commands, words: tuple[str, ...]) -> None:
+    status, out, err = tacit("entity", "release", "north.toml", *words)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+
+
+def test_a_key_is_spoken_of_whoever_it_is_for(tacit: Commands) -> None:
+    _, out, _ = tacit("entity", "keys", "another.key")
+    assert "coordinator" not in out
+    assert f"another.key.pub, for whoever checks your signatures: {Path('another.key.pub').read_text().strip()}" in out
 
 
 def test_a_planned_run_that_can_tell_nothing_is_warned_of(tacit: Commands) -> None:

@@ -10,15 +10,16 @@ import pytest
 import tacit.curator.training
 from tacit.curator import PrivateLookAlikes, fit, genre_centre
 from tacit.curator.fit import RATED_AT_ALL, REAL_USERS
-from tacit.curator.look_alikes import FACTORS_PUBLIC, GENRES_RADIUS
+from tacit.curator.look_alikes import FACTORS_PUBLIC, GENRES_RADIUS, of_ratings, wanted_users
 from tacit.data import load, synthetic
-from tacit.errors import BudgetExhausted, InvalidModel, InvalidParameter, UnknownSubject
-from tacit.guarantees import ONE_USER, LossKind, pure
-from tacit.ledger import Budget, PrivacyLedger
+from tacit.errors import BudgetExhausted, Conflict, InvalidModel, InvalidParameter, TacitError, UnknownSubject
+from tacit.guarantees import ONE_PROFILE, ONE_USER, LossKind, nothing, pure
+from tacit.ledger import Accounting, Budget, PrivacyLedger
 from tacit.mechanisms import ReplayedNoise
 from tacit.messages.look_alikes import NOBODY_TWICE, LookAlikes
 from tacit.messages.store import Store
 from tacit.models.features import GenreProfile
+from tacit.models.folded_taste import FoldedTaste
 from tests.unit.curator.test_fit import untrained
 
 WORLD = synthetic(users=400, items=60, ratings_per_user=25, rng=np.random.default_rng(3))
@@ -50,7 +51,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_look_alikes_lie_in_the_domain_and_have_sizes_that_add_up_to_the_users() -> None:
-    made = WISH.release(people(5000), SPACE, centre=genre_centre(SPACE))
+    made = WISH.release(people(5000), SPACE, centre=genre_centre(SPACE), noise=ReplayedNoise(1))
     assert made.rows.shape[1] == 12
     assert 280 <= len(made) <= 330
     assert (made.sizes > 0).all()
@@ -168,6 +169,163 @@ def test_users_who_were_promised_nothing_are_not_released(ledger: PrivacyLedger)
         WISH.charged(lambda: people(10), SPACE, ledger, "others")
 
 
+@pytest.fixture
+def rich(tmp_path: Path) -> Any:
+    """A ledger for many releases."""
+    with PrivacyLedger.create(tmp_path / "rich.db") as opened:
+        opened.enrol("users", Budget(epsilon=1000.0, delta=1e-2), protects=ONE_USER)
+        yield opened
+
+
+class ToldTooMuch(Exception):
+    pass
+
+
+def test_an_error_after_the_draw_uses_the_release_up_and_tells_nothing(
+    ledger: PrivacyLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise one charge would pay for as many draws as there are errors, each of which may speak of its draw."""
+    drawn: list[LookAlikes] = []
+    packed = LookAlikes.to_bytes
+
+    def failing(self: LookAlikes) -> bytes:
+        drawn.append(self)
+        raise ToldTooMuch(f"sizes {self.sizes[:3]}")
+
+    monkeypatch.setattr(LookAlikes, "to_bytes", failing)
+    for _ in range(3):
+        with pytest.raises(Conflict, match="another `name`") as problem:
+            WISH.charged(lambda: people(100), SPACE, ledger, "users")
+        assert problem.value.__cause__ is None
+        assert problem.value.__context__ is None
+        assert "sizes" not in str(problem.value)
+    monkeypatch.setattr(LookAlikes, "to_bytes", packed)
+    with pytest.raises(Conflict):
+        WISH.charged(lambda: people(100), SPACE, ledger, "users")
+    assert len(drawn) == 1
+    assert ledger.statement("users").charges == 1
+    assert len(replace(WISH, name="anew").charged(lambda: people(100), SPACE, ledger, "users"))
+
+
+def test_what_is_longer_than_a_ledger_keeps_is_used_up_too(
+    ledger: PrivacyLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.curator.look_alikes.MOST_BYTES", 100)
+    for _ in range(2):
+        with pytest.raises(Conflict, match="nothing could be drawn"):
+            WISH.charged(lambda: people(100), SPACE, ledger, "users")
+
+
+def test_floats_that_a_caller_has_made_errors_of_are_none_while_drawing(ledger: PrivacyLedger) -> None:
+    def features() -> Any:
+        return people(50) / np.zeros(1) * 0.0
+
+    with np.errstate(all="raise"):
+        assert len(WISH.charged(features, SPACE, ledger, "users")) >= 1
+
+
+def test_a_centre_that_does_not_fit_is_refused_before_the_charge(ledger: PrivacyLedger) -> None:
+    with pytest.raises(InvalidParameter, match="12 features"):
+        WISH.charged(lambda: people(5), SPACE, ledger, "users", centre=np.zeros(5))
+    assert not ledger.statement("users").charges
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"epsilon": 0.9},
+        {"delta": 1e-7},
+        {"count": 299},
+        {"radius": 0.5},
+        {"spread": 0.03},
+        {"seed": 1},
+        {"grid_prototypes": 7},
+        {"users": 2999},
+        {"name": "others"},
+    ],
+    ids=str,
+)
+def test_another_parameter_is_another_release_with_another_charge(rich: PrivacyLedger, other: dict[str, Any]) -> None:
+    first = WISH.charged(lambda: people(200), SPACE, rich, "users")
+    assert rich.statement("users").charges == 1
+    second = replace(WISH, **other).charged(lambda: people(200), SPACE, rich, "users")
+    assert rich.statement("users").charges == 2
+    assert second.to_bytes() != first.to_bytes()
+
+
+def refitted(seed: int) -> FoldedTaste:
+    rng = np.random.default_rng(seed)
+    return FoldedTaste(rng.normal(size=(40, 3)), np.zeros(40), 3.5, np.ones(4))
+
+
+def test_features_of_another_space_or_of_other_users_are_another_release(rich: PrivacyLedger) -> None:
+    """The same kind and dimension, but refitted factors: features of these two mean different things."""
+    rows = np.random.default_rng(2).uniform(-1.0, 1.0, (100, 3))
+    charges = []
+    for space in (refitted(1), refitted(2), refitted(1)):
+        WISH.charged(lambda: rows, space, rich, "users")
+        charges.append(rich.statement("users").charges)
+    assert charges == [1, 2, 2]
+    ways: list[dict[str, Any]] = [{"whose": "of many"}, {"centre": np.zeros(3)}, {"assumes": ("a list",)}]
+    for count, own in enumerate(ways, start=3):
+        for _ in range(2):
+            WISH.charged(lambda: rows, refitted(1), rich, "users", **own)
+            assert rich.statement("users").charges == count
+
+
+def test_other_users_who_have_enough_ratings_are_another_release(rich: PrivacyLedger) -> None:
+    genres = GenreProfile(WORLD.catalogue.genres)  # type: ignore[arg-type]
+    for space in (genres, FoldedTaste(np.ones((60, 2)), np.zeros(60), 3.0, np.ones(3))):
+        before = rich.statement("users").charges
+        for least in (10, 11, 10):
+            of_ratings(WISH, WORLD, space, least, rich, "users", (WORLD, ()))
+        assert rich.statement("users").charges == before + 2
+
+
+def test_which_items_were_rated_is_not_in_the_name_of_a_release(rich: PrivacyLedger) -> None:
+    """A name is shown to whoever reads the ledger. One user with an item of her own must not change it."""
+    listed = WORLD.catalogue.genres
+    assert listed is not None
+    fewer = WORLD.subset(WORLD.items != 7).compact()
+    assert len(fewer.catalogue.ids) == len(WORLD.catalogue.ids) - 1
+    for ratings in (WORLD, fewer):
+        space = GenreProfile(ratings.catalogue.genres)  # type: ignore[arg-type]
+        of_ratings(WISH, ratings, space, 10, rich, "users", (WORLD, ()))
+    assert rich.statement("users").charges == 1
+
+
+def test_users_with_fewer_ratings_are_not_wanted() -> None:
+    space = GenreProfile(WORLD.catalogue.genres)  # type: ignore[arg-type]
+    features = space.of_many(WORLD.starts, WORLD.items, WORLD.values)
+    least = int(np.median(WORLD.counts)) + 1
+    wanted = wanted_users(WORLD, space, features, least)
+    assert wanted.any()
+    assert WORLD.counts[wanted].min() >= least
+    assert not wanted[WORLD.counts < least].any()
+    tastes = FoldedTaste(np.ones((60, 2)), np.zeros(60), 3.0, np.ones(3))
+    assert (wanted_users(WORLD, tastes, np.zeros((400, 2)), least) == (WORLD.counts >= least)).all()
+
+
+def test_what_is_assumed_is_in_the_charge(ledger: PrivacyLedger) -> None:
+    made = WISH.charged(lambda: people(50), SPACE, ledger, "users", assumes=("the list is public",))
+    assert "the list is public" in ledger.statement("users").promised.assumes
+    assert "the list is public" in made.guarantee.assumes
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("accounting", [Accounting.ZCDP, Accounting.BASIC])
+def test_a_budget_of_the_same_epsilon_and_delta_holds_a_release(
+    tmp_path: Path, epsilon: float, accounting: Accounting
+) -> None:
+    wish = replace(WISH, epsilon=epsilon)
+    with PrivacyLedger.create(tmp_path / "just.db") as just:
+        just.enrol("users", Budget(epsilon, 1e-6), protects=ONE_USER, accounting=accounting)
+        made = wish.charged(lambda: people(50), SPACE, just, "users")
+        assert (made.guarantee.epsilon, made.guarantee.delta) == (epsilon, 1e-6)
+        with pytest.raises(TacitError):
+            replace(wish, name="more").charged(lambda: people(50), SPACE, just, "users")
+
+
 # --- several organisations
 
 
@@ -180,7 +338,9 @@ def test_releases_of_several_organisations_promise_what_the_weakest_does_if_nobo
     assert any(NOBODY_TWICE in reason for reason in both.guarantee.assumes)
     assert LookAlikes.joined(parts[:1]) is parts[0]
     silent = WISH.release(people(50), SPACE, noise=ReplayedNoise(1))
-    assert LookAlikes.joined([*parts, silent]).guarantee.promises_nothing
+    assert LookAlikes.joined([*parts, silent]).guarantee == silent.guarantee  # nothing more is assumed for no promise
+    other = LookAlikes(silent.rows, silent.sizes, nothing(ONE_PROFILE, "as they are"))
+    assert LookAlikes.joined([*parts, other]).guarantee.promises_nothing  # in whatever unit it would have been
     with pytest.raises(InvalidParameter):
         LookAlikes.joined([])
     with pytest.raises(InvalidParameter):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tacit.device import Device
-from tacit.device.memos import Memos, version_of
+from tacit.device.memos import Memos
 from tacit.errors import (
     Conflict,
     InvalidFeatures,
@@ -27,7 +27,7 @@ from tacit.ledger import Budget
 from tacit.ledger.verification.check import check
 from tacit.mechanisms import ReplayedNoise
 from tacit.messages.multi_selection import Request, Signal
-from tacit.models.features import GenreProfile
+from tacit.models.features import GenreProfile, version_of
 from tacit.models.folded_taste import FoldedTaste
 from tests.unit.device.retries import different_signals
 from tests.unit.device.small_world import BUDGET, FILMS, SHOP, Clock, CountedNoise, Shop, flags, opened

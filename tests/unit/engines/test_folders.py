@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -302,6 +304,89 @@ def test_messages_are_answered_in_the_order_of_their_stages_whatever_their_names
     assert {one.outcome for one in handled} == {"answered"}
 
 
+@pytest.mark.parametrize("own", [{"aggregation": "none"}, {"names": ("a", "b", "c", "d"), "fewest": 3}], ids=str)
+def test_a_step_that_comes_with_the_model_is_too_late_and_costs_nothing(made: Any, own: dict[str, Any]) -> None:
+    """Away while the others went on, it finds the step for its Gram matrix and the model in one bag."""
+    files = made("moments", **own)
+    while files.stage != "gram":
+        files.carry()
+        files.step()
+    while files.stage != "model":
+        files.carry("b")
+        files.step(close=True)
+    box, spent = files.boxes["b"], files.world.entity("b").statement().charges
+    assert spent == 1
+    for file in (files.place / "outbox" / "b").iterdir():
+        shutil.copy(file, box.inbox / file.name)
+    for _ in range(2):  # and so ever after
+        handled = box.answer(files.world.entity("b", again=True))
+        (late,) = [one for one in handled if "gram" in one.name and "unmask" not in one.name]
+        assert late.outcome == "over"
+        assert "over for this entity" in (late.reason or "")
+        assert not (box.outbox / late.name).exists()
+        assert {one.outcome for one in handled if one is not late} == {"answered", "kept"}
+    assert files.world.entity("b").statement().charges == spent
+    assert files.world.entity("b").shared()[1].hash == files.folder.status()["model"]["hash"]
+
+
+def test_only_what_is_late_is_over_and_only_a_new_model_is_news(made: Any) -> None:
+    files = made("moments", aggregation="none", receivers=("z",))
+    while files.stage != "model":
+        files.carry()
+        files.step()
+    box = files.boxes["a"]
+    for file in (files.place / "outbox" / "a").iterdir():
+        shutil.copy(file, box.inbox / file.name)
+    (box.inbox / "bad.fp").write_bytes(b"nonsense")
+    first, second = (box.answer(files.world.entity("a")) for _ in range(2))
+    assert [one.kind for one in first] == ["manifest", "model", "step", ""]
+    assert [one.outcome for one in first] == ["answered", "kept", "answered", "refused"]
+    assert [one.brought_model for one in first] == [False, True, False, False]
+    assert not any(one.brought_model or one.new for one in second)
+    fresh = Mailbox(files.world.folder / "fresh")
+    fresh.put(files.world.opening())
+    (kept,) = fresh.answer(files.world.entity("z"))
+    assert (kept.outcome, kept.new, kept.brought_model) == ("kept", True, False)  # a receiver's manifest is no model
+
+
+def test_what_is_refused_for_another_reason_is_not_called_over(made: Any) -> None:
+    files = made("moments", aggregation="none")
+    files.carry()
+    files.step()
+    box, entity = files.boxes["a"], files.world.entity("a")
+    shutil.copy(next((files.place / "outbox" / "a").glob("*gram*")), box.inbox / "step.fp")
+    entity.leave(files.world.manifest.run)  # there is no model, and there will be none
+    assert {one.name: one.outcome for one in box.answer(entity)}["step.fp"] == "refused"
+    files = made("moments", aggregation="none")
+    while files.stage != "model":
+        files.carry()
+        files.step()
+    files.carry()
+    others = next((files.place / "outbox" / "b").glob("*gram*"))
+    shutil.copy(others, files.boxes["a"].inbox / "others.fp")
+    handled = {one.name: one for one in files.boxes["a"].answer(files.world.entity("a"))}
+    assert handled["others.fp"].outcome == "refused"
+    assert "another entity" in (handled["others.fp"].reason or "")
+
+
+def test_a_mailbox_tells_that_something_came(made: Any) -> None:
+    box = Mailbox(made("tree").world.folder / "fresh")
+    before = box.state()
+    (box.inbox / ".half.fp").write_bytes(b"being written")
+    assert box.state() == before == {}
+    (box.inbox / "a.fp").write_bytes(b"one")
+    came = box.state()
+    assert list(came) == ["a.fp"]
+    assert box.state() == came
+    (box.inbox / "a.fp").write_bytes(b"three")
+    assert box.state() != came
+
+
+def test_a_carrier_loads_nothing_that_could_read_rows() -> None:
+    code = "import sys, tacit.engines.folders; print([one for one in sys.modules if one.startswith('tacit.entity')])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 def test_keys_are_written_once_and_for_their_owner(tmp_path: Path) -> None:
     file = tmp_path / "north.key"
     before = os.umask(0)
@@ -332,3 +417,90 @@ def test_what_is_shown_of_a_run_is_json(made: Any) -> None:
     assert json.loads(json.dumps(status)) == status
     assert (status["contributors"], status["receivers"], status["model"]) == (["a", "b", "c"], ["z"], None)
     assert key_of("coordinator").hex() not in json.dumps(status)
+
+
+@pytest.mark.parametrize("stem", ["x" * 250, "ü" * 120, "y" * 181, "z" * 180])
+def test_a_long_name_in_the_inbox_stops_nothing(made: Any, stem: str) -> None:
+    files = made("tree")
+    (files.place / "inbox" / f"{stem}.fp").write_bytes(b"nonsense")
+    files.carry()
+    _, taken = files.step()
+    assert taken.rejected == {f"{stem}.fp": "malformed"}
+    assert taken.closed == ["prototypes"]
+    assert list((files.place / "inbox").iterdir()) == []
+    (moved,) = (files.place / "rejected").iterdir()
+    assert moved.read_bytes() == b"nonsense"
+    assert moved.name.startswith(stem[:40])
+    assert moved.name.endswith(".malformed.fp")
+
+
+def test_two_long_names_that_begin_alike_are_both_kept(made: Any) -> None:
+    files = made("tree")
+    for end in "ab":
+        (files.place / "inbox" / f"{'x' * 240}{end}.fp").write_bytes(end.encode())
+    files.step()
+    assert sorted(file.read_bytes() for file in (files.place / "rejected").iterdir()) == [b"a", b"b"]
+
+
+def test_a_name_that_is_no_text_can_be_told(made: Any) -> None:
+    files = made("tree")
+    name = os.fsencode(files.place / "inbox") + b"/\xff.fp"
+    try:
+        with open(name, "wb") as out:
+            out.write(b"nonsense")
+    except OSError:
+        pytest.skip("this file system has no such names")
+    _, taken = files.step()
+    assert [told.encode() for told in taken.rejected] == [b"\\udcff.fp"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_or_a_folder_in_the_inbox_is_rejected_and_not_waited_for(made: Any) -> None:
+    files = made("tree")
+    os.mkfifo(files.place / "inbox" / "pipe.fp")
+    (files.place / "inbox" / "folder.fp" / "within").mkdir(parents=True)
+    code = (
+        "import sys; from tacit.engines.coordinator import CoordinatorFolder; "
+        "print(CoordinatorFolder(sys.argv[1]).step(bytes.fromhex(sys.argv[2]))[1].rejected)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(files.place), files.world.key.hex()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.strip() == "{'folder.fp': 'malformed', 'pipe.fp': 'malformed'}"
+    files.carry()
+    assert files.step()[1].closed == ["prototypes"]
+
+
+def test_what_cannot_be_moved_away_keeps_nobody_from_being_taken(made: Any) -> None:
+    files = made("tree")
+    (files.place / "inbox" / "a0.fp").write_bytes(b"nonsense")
+    (files.place / "rejected" / "a0.malformed.fp" / "within").mkdir(parents=True)
+    files.carry()
+    _, taken = files.step()
+    assert taken.rejected == {"a0.fp": "malformed"}
+    assert taken.closed == ["prototypes"]
+
+
+@pytest.mark.parametrize("note", ["5", "null", '"abc"', "{}", "[1]", "[[]]", "", "\udcff", "[" * 100_000])
+def test_a_damaged_note_of_who_was_there_is_said_to_be_damaged(made: Any, note: str) -> None:
+    files = made("moments", aggregation="none")
+    files.carry()
+    files.step()
+    (files.place / "stages" / "popularity" / "closed").write_bytes(note.encode(errors="surrogateescape"))
+    for look in (files.step, files.folder.status):
+        with pytest.raises(InvalidData, match="restore a backup"):
+            look()
+
+
+def test_a_note_that_is_damaged_while_a_stage_is_closed_is_found(made: Any) -> None:
+    files = made("tree")
+    (files.place / "stages" / "prototypes").mkdir(parents=True)
+    files.carry()
+    run = files.folder.rebuilt
+    files.folder.rebuilt = lambda key: (run(key), (files.place / "stages" / "prototypes" / "closed").write_text("5"))[0]
+    with pytest.raises(InvalidData, match="restore a backup"):
+        files.folder.step(files.world.key)

@@ -1,5 +1,6 @@
 """An entity in a run: refused before rows are read, charged before anything is drawn, answered once."""
 
+import math
 import shutil
 import stat
 from collections.abc import Iterator
@@ -120,6 +121,7 @@ def test_the_two_uploads_are_two_charges_of_the_stated_parts(made: Any, part: fl
 
 BAD: list[tuple[str, dict[str, Any]]] = [
     *[(one, {"epsilon": bad}) for one, _ in KINDS[:3] for bad in (0.0, -1.0)],
+    *[(one, {"epsilon": bad}) for one, _ in KINDS[:3] for bad in ("inf", "NaN", 10**400, None, True)],
     *[("tree", {"delta": bad}) for bad in (0.0, 1.0, -0.5)],
     *[(one, {name: 0}) for one in ("grid", "tree") for name in ("k", "items_each", "value_bound")],
     ("grid", {"picked": ITEMS + 1}),
@@ -140,6 +142,38 @@ def test_bad_constants_are_refused_before_rows_are_read(made: Any, mechanism: st
         entity.answer(sign(world.key, {**world.manifest.to_json(), **changed}))
     assert charges(entity) == 0
     assert not (world.folder / "a.db.runs").exists()
+
+
+@pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize(("mechanism", "own"), KINDS, ids=str)
+def test_an_epsilon_that_is_not_finite_is_refused_as_a_constant_and_in_a_message(
+    made: Any, mechanism: str, own: dict[str, Any], bad: float
+) -> None:
+    world = made(mechanism, **own)
+    with pytest.raises(InvalidParameter):
+        replace(world.manifest, epsilon=bad)
+    entity = world.entity("a", no_rows)
+    assert _with_epsilon(world, b"8.0") == world.opening()
+    text = {math.inf: b"Infinity", -math.inf: b"-Infinity"}.get(bad, b"NaN")
+    with pytest.raises(InvalidMessage):
+        entity.answer(_with_epsilon(world, text))
+    with pytest.raises(InvalidMessage):
+        entity.answer(_with_epsilon(world, b"1e999"))
+    assert charges(entity) == 0
+    assert not (world.folder / "a.db.runs").exists()
+
+
+def _with_epsilon(world: World, digits: bytes) -> bytes:
+    """The manifest with these digits for its epsilon, signed: what no careful writer of JSON would send."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    magic, signature, length = len(b"tacit fp/1\n"), 64, 4
+    message = world.opening()
+    header = message[magic + signature + length :].replace(b'"epsilon":8.0', b'"epsilon":' + digits)
+    assert header.count(digits) >= 1
+    content = message[:magic] + len(header).to_bytes(length, "little") + header
+    made = Ed25519PrivateKey.from_private_bytes(world.key).sign(content)
+    return message[:magic] + made + content[magic:]
 
 
 def test_numbers_that_only_the_mechanism_can_judge_are_refused_before_rows_are_read(made: Any) -> None:
@@ -190,6 +224,7 @@ def test_a_roster_without_this_entity_or_with_another_key_for_it_is_refused(made
         Policy(mechanisms=("grid",)),
         Policy(aggregation="secure"),
         Policy(contributors=4),
+        Policy(peers={"b": "0" * 64}, known=2),
     ],
     ids=str,
 )
@@ -249,6 +284,38 @@ def test_a_second_run_is_refused_when_the_first_has_spent_the_budget(made: Any) 
     assert charges(entity) == 1
 
 
+def test_a_second_run_is_refused_before_its_first_charge(made: Any) -> None:
+    """What is left counts, not the budget: the first upload of the second run alone would fit."""
+    world = made("moments", aggregation="none")
+    allowed = rho_for(8.0, 1e-6)
+    entity = world.entity("a", budget=Budget(9.5, 1e-6))  # one run and the popularity of another
+    assert 1.15 * allowed < rho_for(9.5, 1e-6) < 2.0 * allowed
+    run = world.federation()
+    world.converse(run)
+    noise = CountedNoise()
+    entity = world.entity("a", no_rows, again=True, budget=Budget(9.5, 1e-6), noise=noise)
+    second = replace(world.manifest, title="once more")
+    with pytest.raises(BudgetExhausted, match="Nothing was charged") as caught:
+        entity.answer(second.signed(world.key))
+    assert (charges(entity), noise.asked) == (2, 0)
+    assert not (world.folder / "a.db.runs" / second.run).exists()
+    assert float(caught.value.left) == pytest.approx(rho_for(9.5, 1e-6) - allowed)
+
+
+@pytest.mark.parametrize("stage", ["prototypes", "popularity"])
+def test_a_delta_that_does_not_fit_is_refused_before_the_first_charge(made: Any, stage: str) -> None:
+    """Accounting 'basic' adds up delta too: there is epsilon enough, and of delta less than the run needs."""
+    world = made("tree") if stage == "prototypes" else made("moments", aggregation="none")
+    few = 0.9e-6 if stage == "prototypes" else 1.9e-6  # the two uploads have a delta of 1e-6 each
+    entity = world.entity("a", no_rows, budget=Budget(100.0, few), accounting="basic")
+    with pytest.raises(BudgetExhausted, match="delta") as caught:
+        entity.answer(world.opening())
+    assert (charges(entity), caught.value.measure) == (0, "delta")
+    assert not (world.folder / "a.db.runs").exists()
+    enough = world.entity("b", budget=Budget(100.0, 2.1e-6), accounting="basic")
+    assert enough.answer(world.opening()) is not None
+
+
 def test_a_run_of_which_the_second_upload_would_not_fit_is_not_begun(made: Any) -> None:
     world = made("moments", aggregation="none")
     entity = world.entity("a", no_rows, budget=Budget(4.0, 1e-6))  # the popularity alone would fit
@@ -289,6 +356,48 @@ def test_an_error_after_the_first_draw_leaves_the_budget_spent_and_tells_nothing
     with pytest.raises(Conflict):
         entity.answer(world.opening())
     assert (noise.asked, charges(entity)) == (0, 1)
+
+
+@pytest.mark.parametrize("stage", ["popularity", "gram"])
+def test_an_error_after_the_first_draw_puts_an_entity_out_of_a_secure_run(made: Any, stage: str) -> None:
+    """The charge stands, nothing is sent, and nothing is drawn when it is asked again; the run goes on without it."""
+    world = made("moments", names=("a", "b", "c", "d"), fewest=3)
+    run = world.federation()
+    world.converse(run, until=stage)
+    sent, spent = run.outgoing()["a"], charges(world.entity("a"))
+    entity = world.entity("a", again=True, noise=CountedNoise(fail_after=1))
+    with pytest.raises(Conflict) as caught:
+        entity.answer(sent)
+    assert "secret" not in str(caught.value)
+    assert (caught.value.__cause__, charges(entity)) == (None, spent + 1)
+    noise = CountedNoise()
+    entity = world.entity("a", again=True, noise=noise)
+    with pytest.raises(Conflict, match="used up"):
+        entity.answer(sent)
+    assert (noise.asked, charges(entity)) == (0, spent + 1)
+    assert not (world.folder / "a.db.runs" / world.manifest.run / stage).exists()
+    world.converse(run, silent=("a",))
+    assert run.model is not None
+    assert run.model.contributors == 3
+
+
+@pytest.mark.parametrize(("mechanism", "own"), OPEN, ids=str)
+def test_what_a_caller_has_set_for_numpy_makes_no_error_of_a_draw(
+    made: Any, mechanism: str, own: dict[str, Any]
+) -> None:
+    """An underflow while rows are read must not use the stage up: it would tell of the rows."""
+    world = made(mechanism, **own)
+    original = uploads.upload_of
+
+    def underflows(*arguments: Any) -> Any:
+        upload = original(*arguments)
+        return replace(upload, draw=lambda rows: (np.float64(1e-300) * np.full(2, 1e-300), upload.draw(rows))[1])
+
+    with pytest.MonkeyPatch.context() as patch, np.errstate(all="raise"):
+        patch.setattr("tacit.entity.stages.upload_of", underflows)
+        entity = world.entity("a")
+        entity._rows.table()  # the caller's own settings hold there
+        assert entity.answer(world.opening()) is not None
 
 
 def test_a_process_that_dies_while_drawing_draws_again_for_the_same_charge(made: Any) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -227,6 +228,23 @@ def test_data_free_factors_come_from_as_many_releases_of_nobody() -> None:
     apart = [watched.mechanism.release(sparse.csr_array((0, 6)), noise).value for _ in range(3)]
     np.testing.assert_array_equal(free, how.of(apart))
     assert not np.array_equal(free, data_free_items(watched, 6, 3, how, noise=ReplayedNoise(2)))
+
+
+class CutOff:
+    """A mechanism whose noise went below 0 in some cells and was cut off there."""
+
+    def __init__(self, instead: float) -> None:
+        self.centres = np.array([[3.0, instead, 1.0], [instead] * 3, [2.0, 4.0, instead]])
+
+    def release(self, rows: sparse.csr_array, noise: Noise) -> Release[Prototypes]:
+        return SimpleNamespace(value=Prototypes(self.centres, np.array([5.0, 9.0, 2.0])))  # type: ignore[return-value]
+
+
+def test_data_free_factors_treat_a_released_zero_as_shared_factors_do() -> None:
+    ratings, counts = (Factorisation(rank=1, seed=3, zeros_observed=observed) for observed in (False, True))
+    zeros = data_free_items(CutOff(0.0), 3, 2, ratings)
+    np.testing.assert_array_equal(zeros, data_free_items(CutOff(np.nan), 3, 2, ratings))
+    assert not np.allclose(zeros, data_free_items(CutOff(0.0), 3, 2, counts))
 
 
 def planted(users: int, seed: int) -> np.ndarray:

@@ -1,9 +1,11 @@
 """Rows from whatever they come as: what a record holds is never refused, and what it cannot hold is left out."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import pytest
 from scipy import sparse
 
@@ -23,14 +25,16 @@ def table(rows: Any, users: Any = None) -> list[list[float]]:
     "rows",
     [
         np.array(EXPECTED),
-        EXPECTED,
         sparse.csr_array(np.array(EXPECTED)),
         sparse.coo_array(np.array(EXPECTED)),
         {"ann": {"a": 1, "c": 2}, "bob": {"b": 3}},
         [("ann", "a", 1), ("bob", "b", 3), ("ann", "c", 2)],
-        lambda: EXPECTED,
+        [["ann", "a", 1], ("bob", "b", 3), ("ann", "c", 2)],
+        iter([("ann", "a", 1), ("bob", "b", 3), ("ann", "c", 2)]),
+        lambda: np.array(EXPECTED),
+        polars.DataFrame(EXPECTED, orient="row"),
     ],
-    ids=["array", "list", "csr", "coo", "mapping", "triples", "function"],
+    ids=["array", "csr", "coo", "mapping", "triples", "lists", "iterator", "function", "frame"],
 )
 def test_every_form_is_the_same_table(rows: Any) -> None:
     assert table(rows) == EXPECTED
@@ -70,7 +74,7 @@ def test_what_is_no_number_counts_as_nothing() -> None:
     ]
     assert table([*odd, ("bob", "c", math.inf), ("bob", "a", 10**400)]) == EXPECTED
     assert table(np.array([[1.0, np.nan, 2.0], [-np.inf, 3.0, np.inf]])) == EXPECTED
-    assert table([[1, None, 2], ["x", 3, 0]]) == EXPECTED
+    assert table([[1, None, 2], ["x", 3, 0]], users=["ann", "bob"]) == EXPECTED
     assert table({"ann": {"a": 1, "c": 2}, "bob": {"b": 3}, "eve": 5, "joe": None}) != []  # a row that is none is empty
 
 
@@ -83,17 +87,69 @@ def test_nobody_is_a_table_without_rows(rows: Any) -> None:
     assert PrivateRows(rows, ITEMS).table().shape == (0, 3)
 
 
-@pytest.mark.parametrize("rows", [np.zeros((2, 4)), np.zeros(3), [[1, 2], [1]], np.zeros((2, 2, 2))])
+MALFORMED = [
+    ("w", "b"),
+    ("w",),
+    (),
+    "abc",
+    None,
+    7,
+    2.5,
+    ("w", "a", 1, 1),
+    {"w": 1},
+    {"w", "a", 1},
+    np.array([1, 2, 3]),
+]
+
+
+@pytest.mark.parametrize("odd", MALFORMED, ids=str)
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_one_malformed_cell_changes_nothing_about_the_others(odd: Any, place: int) -> None:
+    cells: list[Any] = [("ann", "a", 1), ("bob", "b", 3), ("ann", "c", 2)]
+    cells.insert(place, odd)
+    assert table(cells) == EXPECTED
+
+
+def test_cells_of_whole_numbers_are_no_table_whoever_is_among_them() -> None:
+    """With three items cells have as many members as a row: users and items must not become ratings for it."""
+    cells = [(7, 1, 5), (8, 3, 2)]
+    expected = [[5.0, 0.0, 0.0], [0.0, 0.0, 2.0]]
+    for more in ([], [[9, 0, 0]], [(9, 0)], ["x"]):
+        rows = PrivateRows([*cells, *more], [1, 2, 3])
+        assert rows.table().toarray().tolist()[:2] == expected
+        assert rows.ids()[:2] == [7, 8]
+
+
+@pytest.mark.parametrize("cells", [MALFORMED, [[1, 2], [1]], [[1, 2, 3, 4]]], ids=["all", "ragged", "wide"])
+def test_cells_are_never_refused_not_even_all_of_them(cells: Any) -> None:
+    assert PrivateRows(cells, ITEMS).table().shape == (0, 3)
+
+
+def test_a_user_whose_id_cannot_be_looked_up_is_a_user() -> None:
+    cells = [("ann", "a", 1), (["x"], "b", 3), ("ann", "c", 2), (["x"], "b", 0)]
+    assert table(cells) == EXPECTED
+    assert table([((1, user) if user == ["x"] else user, item, value) for user, item, value in cells]) == EXPECTED
+
+
+@pytest.mark.parametrize("rows", ["rows.csv", b"rows", Path("rows.csv"), 5, None, object()])
+def test_what_is_no_rows_at_all_is_refused(rows: Any) -> None:
+    with pytest.raises(InvalidInput, match="must be a table"):
+        PrivateRows(rows, ITEMS).table()
+
+
+@pytest.mark.parametrize("rows", [np.zeros((2, 4)), np.zeros(3), np.zeros((2, 2, 2))])
 def test_a_table_of_another_shape_is_refused(rows: Any) -> None:
     with pytest.raises(InvalidInput):
         PrivateRows(rows, ITEMS).table()
+    with pytest.raises(InvalidInput):
+        PrivateRows([[1, 2], [1]], ITEMS, users=["ann", "bob"]).table()
     with pytest.raises(InvalidParameter):
         PrivateRows(np.zeros((2, 3)), ITEMS, users=["ann"]).table()
 
 
 def test_nothing_is_read_before_it_is_needed_and_nothing_is_shown() -> None:
     asked = []
-    rows = PrivateRows(lambda: asked.append(1) or EXPECTED, ITEMS)
+    rows = PrivateRows(lambda: asked.append(1) or np.array(EXPECTED), ITEMS)
     assert repr(rows) == "PrivateRows()"
     assert asked == []
     assert (rows.table() is rows.table(), len(asked)) == (True, 1)
@@ -108,5 +164,5 @@ def test_the_callers_table_stays_as_it_is() -> None:
 def test_errors_quote_no_record() -> None:
     for rows in ([["secret", "x", "y", "z"]], [[1, 2], ["secret"]]):
         with pytest.raises(TacitError) as caught:
-            PrivateRows(rows, ITEMS).table()
+            PrivateRows(rows, ITEMS, users=["ann", "bob"][: len(rows)]).table()
         assert "secret" not in str(caught.value)

@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 from tacit.data import synthetic_counts
-from tacit.evaluation.federated_prototypes import factored, item_statistics, kmeans, residuals
+from tacit.evaluation.effort import Effort
+from tacit.evaluation.federated_prototypes import factored, item_statistics, kmeans, names, residuals
 from tacit.evaluation.federated_prototypes.factored import How
 from tacit.evaluation.federated_prototypes.measures import (
     NDCG,
@@ -20,6 +21,7 @@ from tacit.evaluation.federated_prototypes.measures import (
 )
 from tacit.evaluation.federated_prototypes.splits import CELLS, KEPT, Held, every_user, paper_split, table
 from tacit.evaluation.statistics import mean
+from tacit.mechanisms import Prototypes
 
 
 def rows(*values: list[float]) -> sparse.csr_array:
@@ -202,6 +204,31 @@ def test_noise_shrinks_item_means_towards_the_mean_of_all() -> None:
 def test_a_prior_counts_as_so_many_ratings() -> None:
     found = item_statistics.local_means(rows([5.0, 0.0]), np.array([3.0, 4.0]), weight=3.0)
     assert found.tolist() == [3.5, 4.0]
+
+
+def test_no_figure_of_items_depends_on_which_others_are_tried() -> None:
+    """A quick run tries one epsilon of three: what both try has the same figures, residual factors too."""
+    rng = np.random.default_rng(2)
+    cells = rng.random((40, 30)) < 0.4
+    train = sparse.csr_array(np.where(cells, rng.integers(1, 6, (40, 30)), 0.0))
+    test = sparse.csr_array(np.where(~cells & (rng.random((40, 30)) < 0.1), 3.0, 0.0))
+    held = Held(train, test, np.arange(40) % 2 == 0, np.arange(40) % 4 // 2, 2)
+    quick, default = (
+        [row for row, _ in item_statistics.rows(held, effort, 1)] for effort in (Effort.QUICK, Effort.DEFAULT)
+    )
+    assert len(quick) < len(default)
+    assert all(row in default for row in quick)
+    assert {names.PRIOR_RESIDUAL, names.PRIOR_RESIDUAL_ONCE, names.LOCAL_RESIDUAL} <= {row.method for row in quick}
+
+
+def test_as_ratings_prototypes_of_zero_say_nothing_and_as_counts_they_do() -> None:
+    centres = np.array([[4.0, 0.0, 2.0], [2.0, 3.0, 0.0], [0.0, 0.0, 0.0]])
+    zeros = Prototypes(centres, np.ones(3))
+    gaps = Prototypes(np.where(centres > 0.0, centres, np.nan), np.ones(3))
+    ratings, counts = How(1), How(1, dense=True)
+    assert np.array_equal(ratings.of_prototypes([zeros], by_size=True), ratings.of_prototypes([gaps], by_size=True))
+    low, high = counts.of_prototypes([zeros], by_size=True), ratings.of_prototypes([zeros], by_size=True)
+    assert not np.allclose(low / low[0], high / high[0])
 
 
 def test_factors_of_residuals_are_ridge_regressions() -> None:

@@ -73,6 +73,38 @@ def test_where_the_release_tells_nothing_only_the_popularity_is_paid() -> None:
     assert np.array_equal(moments.blended_scores(base, found.shared, 0.1, PLAIN, 30), moments.own_scores(base, PLAIN))
 
 
+def test_a_run_that_is_not_stopped_goes_on_with_the_same_popularity_and_the_smallest_head() -> None:
+    rows = marks(30, 400)
+    stopped, not_ = (
+        moments.released(rows, 0.5, 0.15, 9, noise_of(1, "z"), once=False, stops=stops) for stops in (True, False)
+    )
+    assert not stopped.shared.informative
+    assert np.array_equal(stopped.shared.popularity, not_.shared.popularity)
+    assert not_.shared.head.size == 60
+    assert not_.shared.popularity[not_.shared.head].min() >= np.sort(stopped.shared.popularity)[-60]
+    assert stopped.guarantee.epsilon < 0.5
+    assert not_.guarantee.epsilon == pytest.approx(0.5, rel=1e-6)
+    many = marks(3000, 400)
+    both = [moments.released(many, 8.0, 0.15, 9, noise_of(1, "z"), once=True, stops=stops) for stops in (True, False)]
+    assert both[0].shared.informative
+    assert np.array_equal(both[0].shared.pseudo_rows, both[1].shared.pseudo_rows)
+
+
+def test_the_popularity_alone_has_the_whole_budget_and_no_pseudo_rows() -> None:
+    everybody, mine = marks(3000, 200), marks(40, 200, seed=7)
+    found = moments.popularity_alone(everybody, 4.0, 9, noise_of(1, "p"))
+    assert found.guarantee.epsilon == pytest.approx(4.0, rel=1e-6)
+    assert any("at least 9 shares" in one for one in found.guarantee.assumes)
+    part = moments.released(everybody, 4.0, 0.15, 9, noise_of(1, "p"), once=True).shared.popularity_sd
+    assert found.shared.popularity_sd == pytest.approx(part * np.sqrt(0.15), rel=1e-6)
+    assert not found.shared.informative
+    base = item_ridge(mine, PLAIN.ridge)
+    scores = moments.popular_scores(base, found.shared, PLAIN, 3000)
+    added = scores - moments.own_scores(base, PLAIN)
+    assert added == pytest.approx(np.tile(PLAIN.gamma * np.maximum(found.shared.popularity, 0.0) / 3000, (40, 1)))
+    assert added.max() > 0.01
+
+
 def test_scores_are_those_of_an_entity() -> None:
     """The evaluation reuses a regression for many releases; an entity does the same in one go."""
     everybody, mine = marks(3000, 200), marks(40, 200, seed=7)
@@ -165,6 +197,8 @@ def test_a_whole_world_has_every_method_and_the_same_figures_again(small: Ranked
         names.MOMENTS,
         names.MOMENTS_NO_GATE,
         names.MOMENTS_APART,
+        names.MOMENTS_NOT_STOPPED,
+        names.POPULARITY_PRIOR,
         names.POPULARITY,
         names.CENTRAL,
     } <= methods
@@ -186,6 +220,18 @@ def test_figures_are_of_the_users_reported_and_releases_promise_what_was_asked_f
     for name, one in small.guarantees.items():
         epsilon = float(name.split("epsilon=")[1])
         assert one.epsilon <= epsilon * (1.0 + 1e-9)
+
+
+def test_a_world_whose_runs_are_not_stopped_has_the_same_figures_for_both(small: Ranked) -> None:
+    """And where the rule stops a run, the method keeps to itself; the line that goes on does not."""
+    for epsilon in (1.0, 4.0):
+        stopped = not small.releases[Key(names.MOMENTS_APART, epsilon)].shared.informative
+        own = small.found[Key(names.INDIVIDUAL, names.INF)]
+        method = small.found[Key(names.MOMENTS_APART, epsilon)]
+        assert np.array_equal(method.ndcg, own.ndcg, equal_nan=True) == stopped
+        other = small.found[Key(names.MOMENTS_NOT_STOPPED, epsilon)]
+        assert np.array_equal(method.ndcg, other.ndcg, equal_nan=True) != stopped
+        assert small.releases[Key(names.MOMENTS_NOT_STOPPED, epsilon)].shared.informative
 
 
 def test_where_nothing_is_told_scores_alone_are_the_popularity() -> None:

@@ -37,6 +37,10 @@ PAGES = sorted(
         "popularity-share",
         "gram-share",
         "private-slates",
+        "private-partition",
+        "local-swaps",
+        "sparse-recovery",
+        "grid-prototypes",
     )
 )
 OVERVIEW = PROOFS.parent / "mechanisms.md"

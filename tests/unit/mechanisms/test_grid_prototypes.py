@@ -14,14 +14,19 @@ from tacit.mechanisms import (
     SYSTEM_NOISE,
     GridPrototypes,
     GridShares,
+    LocalSwaps,
+    PrivatePartition,
     ProfileBounds,
     Prototypes,
     ReplayedNoise,
+    SparseRecovery,
 )
+from tacit.mechanisms.exponential import gumbel_choice
 from tacit.mechanisms.grid_points import GridPoints
 from tacit.mechanisms.partition import HALF_SIDE
 from tacit.mechanisms.profile_bounds import STEPS
 from tacit.models.public_projection import gaussian_projection
+from tests.contracts.mechanism import ALARM, chi_square
 
 BOUNDS = ProfileBounds(6, 3, 2.0)
 
@@ -216,6 +221,22 @@ def test_the_widest_bounds_do_not_overflow() -> None:
     assert np.asarray(table @ matrix).tolist() == [exact]
 
 
+@pytest.mark.parametrize(("items", "l2_bound"), [(1 << 14, 1.0 / STEPS), (1 << 14, 1.0), (300, None)])
+def test_the_worst_row_of_all_does_not_overflow(items: int, l2_bound: float | None) -> None:
+    """All of a row where the projection is above 0: signs that cancel would hide an overflow."""
+    bounds = ProfileBounds(items, items, 1.0, l2_bound=l2_bound)
+    points = GridPoints(bounds, 2, 0)
+    matrix, bits = points._matrix
+    for column in range(2):
+        row = np.where(matrix[:, column] > 0, STEPS, 0)
+        exact = [sum(int(h) for h in matrix[row > 0, place].tolist()) * STEPS for place in range(2)]
+        assert max(map(abs, exact)) < 1 << 62
+        assert np.asarray(sparse.csr_array(row[None]) @ matrix).tolist() == [exact]
+        assert points.of(sparse.csr_array(row[None]))[0, column] > 0
+    assert bits == (20 if items == 300 else bits)
+    assert bounds.l1_steps * int(np.abs(matrix).max()) < 1 << 62
+
+
 def test_trials_have_projections_of_their_own() -> None:
     bounds = ProfileBounds(5, 5, 1.0)
     matrices = [
@@ -278,6 +299,75 @@ def test_the_better_trial_is_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GridPrototypes, "trial_loss_bound", 500 * (1 << 34))
     counts = [float(mechanism.release(rows[:12], ReplayedNoise(seed)).value.sizes[0]) for seed in range(200)]
     assert 60 < sum(counts) < 140  # hardly any difference at so small a rate
+
+
+def test_every_step_draws_from_the_given_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step with bytes of its own, which anybody can repeat, would protect nobody."""
+    seen: list[tuple[str, Any]] = []
+
+    def watch(kind: type, name: str, place: int) -> None:
+        true = getattr(kind, name)
+
+        def watched(self: Any, *given: Any, **named: Any) -> Any:
+            seen.append((kind.__name__, named["noise"] if "noise" in named else given[place]))
+            return true(self, *given, **named)
+
+        monkeypatch.setattr(kind, name, watched)
+
+    watch(ProfileBounds, "bounded", 1)
+    watch(PrivatePartition, "release", 1)
+    watch(LocalSwaps, "release", 2)
+    watch(SparseRecovery, "recover", 2)
+    choices: list[tuple[Any, Fraction, Any]] = []
+
+    def chosen(scores: Any, rate: Fraction, noise: Any) -> Any:
+        choices.append((scores, rate, noise))
+        return gumbel_choice(scores, rate, noise)
+
+    monkeypatch.setattr("tacit.mechanisms.grid_prototypes.gumbel_choice", chosen)
+    mechanism, noise = GridPrototypes(BOUNDS, 2, 3.0, 100, trials=2, repetitions=3), ReplayedNoise(5)
+    mechanism.release(blobs(80), noise)
+    names = [name for name, _ in seen]
+    assert [names.count(kind.__name__) for kind in (ProfileBounds, PrivatePartition, LocalSwaps, SparseRecovery)] == [
+        1,
+        6,
+        2,
+        2,
+    ]
+    assert all(given is noise for _, given in seen)
+    # and the choice among trials: its rate is that of one user's largest loss
+    assert len(choices) == 1
+    scores, rate, given = choices[0]
+    assert given is noise
+    assert (scores.shape, (scores <= 0).all()) == ((1, 2), True)
+    assert rate == Fraction(mechanism.epsilons.final) / (4 * BOUNDS.l2_squared_steps >> 2)
+
+
+def test_other_bytes_give_other_candidates_centres_and_values() -> None:
+    mechanism = GridPrototypes(BOUNDS, 3, 1.0, 300)
+    points = GridPoints(BOUNDS, mechanism.p or 0, 0).of(BOUNDS.bounded(blobs(300), ReplayedNoise(0)))
+    candidates = [mechanism._candidates(points, 0, ReplayedNoise(seed)).tolist() for seed in range(30)]
+    assert len({str(found) for found in candidates}) > 3
+    offered = points[:40]
+    centres = {
+        tuple(mechanism.local_swaps.release(points, offered, ReplayedNoise(seed)).value.tolist()) for seed in range(9)
+    }
+    assert len(centres) == 9
+
+
+@pytest.mark.parametrize("users", [1, 3])
+def test_the_choice_among_trials_has_the_law_of_its_rate(users: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds = ProfileBounds(2, 2, 1.0)
+    centres = [np.array([[0.0, 0.0]]), np.array([[1.0, 1.0]])]  # of the rows (1, 1): losses of 2 R^2 / R^2 and 0 each
+    monkeypatch.setattr(
+        GridPrototypes, "_trial", lambda self, table, trial, noise: Prototypes(centres[trial], np.full(1, float(trial)))
+    )
+    mechanism = GridPrototypes(bounds, 1, 20.0, 10, trials=2)
+    noise, draws = ReplayedNoise(users), 2_000
+    second = sum(int(mechanism.release(np.ones((users, 2)), noise).value.sizes[0]) for _ in range(draws))
+    assert mechanism.epsilons.final == pytest.approx(2.0)
+    behind = math.exp(-2.0 * users / 4)  # R^2 of at most (2 R)^2 for each user
+    assert chi_square(np.array([draws - second, second]), np.array([behind, 1.0]) / (1 + behind)) > ALARM
 
 
 def test_guarantee_is_pure_and_knows_a_rho() -> None:

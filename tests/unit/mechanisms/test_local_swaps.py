@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind
 from tacit.mechanisms import SYSTEM_NOISE, LocalSwaps, ReplayedNoise
-from tacit.mechanisms.local_swaps import FARTHEST, nearest_two
+from tacit.mechanisms.local_swaps import FARTHEST, _columns, nearest_two
+from tacit.mechanisms.partition import MOST_DIMENSIONS
 from tests.contracts.mechanism import ALARM, chi_square, log_ratio
 
 CANDIDATES = np.array([[0], [10], [20]])
@@ -196,6 +197,27 @@ def test_fewer_candidates_than_centres_and_no_users_are_no_special_cases() -> No
     assert found.shape == (5,)
     assert set(found.tolist()) <= {0, 1}
     assert LocalSwaps(3, 1.0, 2).release(np.array([[1]]), np.array([[4]])).value.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_points_far_out_are_moved_in_so_that_every_distance_is_a_whole_number(compiled: bool) -> None:
+    most = 1 << 18
+    points = np.array([[1 << 62, -(1 << 62)], [most + 1, 7], [-(1 << 30), 1 << 30], [most, -most]])
+    candidates = np.array([[most, -most], [1 << 40, 3], [0, 0]])
+    users, offered = _columns(points, candidates)
+    assert users.T.tolist() == [[most, -most], [most, 7], [-most, most], [most, -most]]
+    assert offered.T.tolist() == [[most, -most], [most, 3], [0, 0]]
+    inside, aims = users.T.astype(np.int64), offered.T.astype(np.int64)
+    found = LocalSwaps(2, 1.0, 1)._swap_losses(users, offered, np.array([0, 2]), compiled)
+    assert (found == slow_losses(inside.tolist(), aims.tolist(), [0, 2], FARTHEST)).all()
+
+
+def test_the_farthest_points_of_the_most_dimensions_are_exact_in_floats() -> None:
+    far = np.full((1, MOST_DIMENSIONS), 1 << 62)
+    users, offered = _columns(far, 1 - far)
+    squared = ((users.T.astype(np.int64) - offered.T.astype(np.int64)) ** 2).sum()
+    assert squared == MOST_DIMENSIONS * (1 << 19) ** 2 <= 1 << 53
+    assert nearest_two(users, offered, math.inf)[1].tolist() == [float(squared)]
 
 
 def test_without_users_all_centres_are_equally_likely() -> None:

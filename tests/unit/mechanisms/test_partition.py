@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind
 from tacit.guarantees.rounding import precise
 from tacit.mechanisms import SYSTEM_NOISE, PrivatePartition, ReplayedNoise
-from tacit.mechanisms.samplers.binomial import binomial, rare_heads
+from tacit.mechanisms.partition import _distinct
+from tacit.mechanisms.samplers.binomial import _in_floats, binomial, rare_heads
 from tests.contracts.mechanism import ALARM, chi_square
 
 HALF = 1 << 16
@@ -224,6 +225,71 @@ def test_floats_decide_as_many_digits_do(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(set(here)) > 10
 
 
+@pytest.mark.parametrize("form", ["few coins", "many coins"])
+@pytest.mark.parametrize("mean", [600, 745, 1000])
+def test_hundreds_of_heads_follow_the_binomial_law(mean: int, form: str) -> None:
+    """e^-745 is the smallest float: P(no heads) is none."""
+    coins = 24_000 if form == "few coins" else 1 << 60
+    noise, draws = ReplayedNoise(mean), 1_500
+    found = np.array([binomial(coins, lambda c: c.mpf(mean) / coins, noise) for _ in range(draws)])
+    if form == "few coins":
+        law = [
+            math.exp(
+                math.lgamma(coins + 1)
+                - math.lgamma(k + 1)
+                - math.lgamma(coins - k + 1)
+                + k * math.log(mean / coins)
+                + (coins - k) * math.log1p(-mean / coins)
+            )
+            for k in range(2 * mean)
+        ]
+    else:
+        law = [math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(2 * mean)]
+    ends = [0, *(mean + round(z * math.sqrt(mean)) for z in (-2, -1.3, -0.8, -0.4, 0, 0.4, 0.8, 1.3, 2)), 2 * mean]
+    counts = np.array([((found >= low) & (found < high)).sum() for low, high in pairwise(ends)])
+    assert counts.sum() == draws
+    assert chi_square(counts, np.array([math.fsum(law[low:high]) for low, high in pairwise(ends)])) > ALARM
+    spread = mean if form == "many coins" else mean * (1 - mean / coins)
+    # twelve deviations around the variance, whose own is about sqrt(2 / draws) of it: groups of coins are independent
+    assert abs(found.var() / spread - 1) < 12 * math.sqrt(2 / draws) / 2
+
+
+def test_floats_are_not_asked_where_no_heads_at_all_is_hardly_possible() -> None:
+    assert _in_floats(24_000, lambda c: c.mpf(0.031), 1 << 63) is None
+    assert _in_floats(16_000, lambda c: c.mpf(0.031), 1 << 63) == 496  # e^-504: the median
+
+
+def test_a_level_of_many_empty_cubes_is_drawn_in_time_and_never_with_all_coins() -> None:
+    """4096 cubes of two children each, half a head for each cube at most."""
+    mechanism = PrivatePartition(1, 12, 1.2, beta=0.5, cap=4096)
+    nobody = np.zeros(0, dtype=np.int64), np.zeros((0, 1), dtype=np.bool_)
+    chance, noise = float(mechanism.kept(0)), ReplayedNoise(3)
+    for cubes in (2048, 4096):
+        drawn = [len(mechanism.empty_children(cubes, *nobody, noise)[0]) for _ in range(20)]
+        mean = 2 * cubes * chance
+        assert mean > 745 or cubes == 2048
+        assert abs(np.mean(drawn) - mean) < 6 * math.sqrt(mean * (1 - chance) / 20)
+        assert len(set(drawn)) > 5
+
+
+def test_no_release_is_swamped_by_empty_cubes() -> None:
+    """With every coin a head all cubes of a level would be kept, up to the cap, and users' own would be lost."""
+    points = column([5] * 20_000)
+    found = PrivatePartition(1, 12, 1.2, beta=0.5, cap=4096).release(points, ReplayedNoise(1)).value
+    assert len(found) < 200
+    assert np.abs(found[:, 0] - 5).min() <= HALF >> 12
+
+
+def test_coins_that_nearly_always_fall_heads_are_drawn_to_the_last_digit() -> None:
+    for coins in (1, 64, 71, 301):
+        for lost in (20, 200, 900):
+            assert binomial(coins, lambda c, n=lost: 1 - c.ldexp(1, -n), ReplayedNoise(coins)) == coins
+    noise, draws = ReplayedNoise(8), 500
+    counts = np.bincount([binomial(80, lambda c: c.mpf(39) / 40, noise) for _ in range(draws)], minlength=81)[70:]
+    law = np.array([math.comb(80, k) * 0.975**k * 0.025 ** (80 - k) for k in range(70, 81)])
+    assert chi_square(counts, law) > ALARM
+
+
 def test_ties_of_the_first_bits_are_settled_by_further_ones() -> None:
     class Edge:  # U starts with the first 64 bits of P(no heads) = 1/4: only further bits can tell
         caveat = None
@@ -253,6 +319,41 @@ def test_any_dimension_and_any_number_of_users_give_centres_within_the_cube(dime
     if users == 300:
         assert len(found) >= 6  # the crowded point is followed to the bottom
         assert np.abs(found[-1] - np.clip(points[0], -HALF, HALF)).max() <= HALF >> 5 or len(found) > 6
+
+
+@pytest.mark.parametrize("differ", [0, 23, 24, 25, 29, 47, 48, 63, 64, 99])
+def test_points_apart_in_one_of_many_dimensions_are_in_two_cubes(differ: int) -> None:
+    points = np.full((3_000, 100), -5)
+    points[2_000:, differ] = 5
+    found = PrivatePartition(100, 1, 1000.0).release(points).value
+    centres = np.full((3, 100), -HALF // 2)
+    centres[0], centres[2, differ] = 0, HALF // 2
+    assert found.tolist() == centres.tolist()
+
+
+@pytest.mark.parametrize("dimension", [1, 24, 25, 41, 63, 64, 65, 130])
+def test_children_are_told_apart_by_cube_and_all_sides(dimension: int) -> None:
+    rng = np.random.default_rng(dimension)
+    cube = np.sort(rng.choice([0, 1, 2, 1 << 16, 1 << 23, (1 << 28) - 1], 600))
+    above = np.repeat(rng.random((1, dimension)) < 0.5, 600, axis=0)
+    flips = rng.integers(dimension, size=(600, 2))  # one or two sides of each are turned: near neighbours only
+    above[np.arange(600), flips[:, 0]] ^= True
+    above[:300][np.arange(300), flips[:300, 1]] ^= True
+    first, child = _distinct(cube, above)
+    keys = [(int(c), sides.tobytes()) for c, sides in zip(cube, above, strict=True)]
+    assert len(first) == len(set(keys))
+    assert [keys[first[at]] for at in child] == keys
+
+
+def test_a_side_of_one_cube_is_no_side_of_the_next() -> None:
+    """A key that leaves too few bits for the sides, or too few for the cubes, puts two children together."""
+    above = np.zeros((100, 49), dtype=np.bool_)
+    above[:49] = np.eye(49, dtype=np.bool_)
+    cube = np.zeros(100, dtype=np.int64)
+    cube[50:78] = 1 << np.arange(28)
+    cube[78:] = (1 << 28) - 1 - np.arange(22)
+    first, child = _distinct(cube, above)
+    assert len(first) == len(set(child.tolist())) == 100
 
 
 def test_the_cap_holds_at_every_level_and_follows_position() -> None:

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.mechanisms import SYSTEM_NOISE, ReplayedNoise
-from tacit.mechanisms.profile_bounds import STEPS, ProfileBounds
+from tacit.mechanisms.profile_bounds import MOST_USERS, STEPS, ProfileBounds
 from tests.contracts.mechanism import ALARM, chi_square
 
 ODD = [math.nan, math.inf, -math.inf, -1.0, 0.0, 1e-300, 0.3, 2.5, 1e300]
@@ -61,6 +61,15 @@ def test_no_bound_is_ever_exceeded(rows: Any, each: int, l1: float, l2: float, s
     assert (size.sum(axis=1) <= math.floor(Fraction(l1) / bounds.step)).all()
     assert (size.sum(axis=1) <= bounds.l1_steps).all()
     assert ((size * size).sum(axis=1) <= math.floor((Fraction(l2) / bounds.step) ** 2)).all()
+
+
+@pytest.mark.parametrize("most", [1e-290, 1e290])
+def test_the_widest_and_the_finest_bounds_have_steps_that_are_floats(most: float) -> None:
+    bounds = ProfileBounds(3, 3, most)
+    assert float(bounds.step) * STEPS == pytest.approx(most, rel=1e-15)
+    assert math.isfinite(bounds.l1)
+    assert bounds.l2 > 0
+    assert bounds.bounded([[most, most / 2, 0.0]], SYSTEM_NOISE).toarray().tolist() == [[STEPS, STEPS // 2, 0]]
 
 
 def test_norms_left_out_are_bounded_by_what_the_others_imply() -> None:
@@ -125,6 +134,57 @@ def test_many_users_are_cut_in_stretches_with_the_same_result(monkeypatch: pytes
     assert (np.diff(few.indptr) == 2).all()
 
 
+def test_what_stays_of_a_crowded_row_is_drawn_by_the_given_noise() -> None:
+    """Anybody can repeat what a generator of a fixed seed draws."""
+    bounds, row = ProfileBounds(12, 3, 1.0), np.ones((1, 12))
+
+    def kept(seed: int) -> tuple[int, ...]:
+        return tuple(bounds.bounded(row, ReplayedNoise(seed)).indices.tolist())
+
+    drawn = [kept(seed) for seed in range(400)]
+    assert drawn[:5] == [kept(seed) for seed in range(5)]
+    assert len(set(drawn)) > 150  # of 220
+    counts = np.bincount(np.array(drawn).ravel(), minlength=12)
+    assert np.abs(counts - 100).max() < 6 * math.sqrt(400 * 0.25 * 0.75)
+
+
+def test_the_words_of_the_noise_decide_which_cells_stay() -> None:
+    class Words:
+        caveat = None
+
+        def draw(self, count: int) -> bytes:
+            return (np.array([9, 1, 8, 0, 7], dtype=np.uint64) * np.uint64(1 << 60)).tobytes()[:count]
+
+    kept = ProfileBounds(5, 2, 1.0).bounded(np.ones((1, 5)), Words())
+    assert kept.indices.tolist() == [1, 3]
+
+
+def test_a_table_of_too_many_users_is_refused_by_its_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.mechanisms.profile_bounds.MOST_USERS", 4)
+    bounds = ProfileBounds(2, 2, 1.0)
+    for form in (np.ones, lambda shape: sparse.csr_array(np.ones(shape)), lambda shape: np.ones(shape).tolist()):
+        assert bounds.bounded(form((3, 2)), SYSTEM_NOISE).shape == (3, 2)
+        with pytest.raises(InvalidInput, match="fewer than"):
+            bounds.bounded(form((4, 2)), SYSTEM_NOISE)
+
+
+def test_so_many_users_as_are_taken_cannot_overflow() -> None:
+    # 2^28 - 1 rows of 2^16 steps each, squared distances of 2^34
+    assert (MOST_USERS - 1) * 4 * STEPS * STEPS < 1 << 62
+    with pytest.raises(InvalidInput, match="fewer than"):
+        ProfileBounds(1, 1, 1.0).bounded(np.broadcast_to(0.0, (1 << 28, 1)), SYSTEM_NOISE)
+
+
+def test_a_caller_who_has_numpy_raise_is_told_of_no_cell() -> None:
+    rows = np.array([[5e-324, 1e308, -1e308, 1e-310], [math.nan, math.inf, 1.0, 2.0]])
+    for most in (1e-290, 1.0, 1e290):
+        bounds = ProfileBounds(4, 4, most, signed=True)
+        quiet = bounds.bounded(rows, SYSTEM_NOISE, l2=True).toarray()
+        with np.errstate(all="raise"):
+            for form in (rows, rows.tolist(), sparse.csr_array(rows), rows.astype(np.longdouble)):
+                assert (bounds.bounded(form, SYSTEM_NOISE, l2=True).toarray() == quiet).all()
+
+
 def test_no_user_at_all_is_a_table_too() -> None:
     bounds = ProfileBounds(4, 2, 1.0)
     assert bounds.bounded(np.zeros((0, 4)), SYSTEM_NOISE).shape == (0, 4)
@@ -139,6 +199,10 @@ def test_no_user_at_all_is_a_table_too() -> None:
         {"items_each": 6},
         {"value_bound": 0.0},
         {"value_bound": math.inf},
+        {"value_bound": 5e-324},
+        {"value_bound": 9e-291},
+        {"value_bound": 1e308},
+        {"value_bound": 2e290},
         {"l1_bound": -1.0},
         {"l1_bound": math.nan},
         {"l2_bound": 0.0},

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
+from tacit.guarantees.rounding import exp_bounds
 from tacit.mechanisms import ReplayedNoise
 from tacit.mechanisms.noise import words16
 from tacit.mechanisms.samplers import discrete_gaussian, discrete_laplace
-from tacit.mechanisms.samplers.choice import choose, choose_one
+from tacit.mechanisms.samplers.choice import _settle, _weight, choose, choose_one
 from tacit.mechanisms.samplers.coins import (
     GUARD,
     bernoulli,
@@ -469,3 +470,42 @@ def test_bounds_enclose_the_truth_and_are_narrow(exponent: Fraction, count: int)
             low, high = bounds(count)
             assert 0 <= low <= MP.ldexp(p, count) <= high
             assert high - low <= 2
+
+
+def test_items_far_behind_are_settled_without_their_exponentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """e^-(10^300) to so many digits would take for ever; below 2^-128 an enclosure is known at once."""
+    asked: list[Fraction] = []
+
+    def counted(exponent: Fraction, precision: int) -> tuple[int, int]:
+        asked.append(exponent)
+        return exp_bounds(exponent, precision)
+
+    monkeypatch.setattr("tacit.mechanisms.samplers.choice.exp_bounds", counted)
+    exponents: list[Fraction | None] = [
+        Fraction(0),
+        Fraction(10**300, 7),
+        None,
+        Fraction(0),
+        Fraction(3),
+        Fraction(128),
+    ]
+    assert {_settle(exponents, prefix << 62, ReplayedNoise(1)) for prefix in range(4)} == {0, 3}
+    assert set(asked) == {Fraction(0), Fraction(-3)}
+    for x in (Fraction(0), Fraction(3, 7), Fraction(70), Fraction(88), Fraction(127), Fraction(128), Fraction(10**9)):
+        low, high = _weight(x, 128)
+        with mpmath.workprec(400):
+            true = mpmath.ldexp(mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator), 128)
+        assert low <= true <= high <= low + 2
+
+
+def test_choices_and_coins_are_the_same_where_numpy_raises() -> None:
+    exponents = np.array([[0.0, 1e-320, 800.0, 1e308], [745.5, 0.0, 0.5, np.inf]])
+
+    def drawn() -> list[list[int]]:
+        chosen = choose(exponents, lambda row: [Fraction(0)] * 4, ReplayedNoise(2))
+        heads = exponential_coins(exponents[0], lambda i: Fraction(exponents[0, i]), ReplayedNoise(4))
+        return [chosen.tolist(), heads.tolist(), discrete_gaussian.sample(Fraction(7), 50, ReplayedNoise(5)).tolist()]
+
+    quiet = drawn()
+    with np.errstate(all="raise"):
+        assert drawn() == quiet

@@ -57,6 +57,16 @@ def test_the_choice_of_items_keeps_its_claim_and_twins_are_caught(picked: int) -
     assert picks_loss(GumbelTopK(ColumnSums(), picked, 2.0), up) > 1.05  # twice the rate
 
 
+@pytest.mark.parametrize("each", [5, 9, 100, 5000])
+def test_the_noise_of_values_grows_with_all_that_one_user_moves(each: int) -> None:
+    mechanism = make(items=6000, each=each, picked=5000, values=0.5)
+    row = np.zeros((1, 6000))
+    row[0, :each] = 1.0
+    moved = int(mechanism.bounds.bounded(row, SYSTEM_NOISE).sum())  # in L1, all of it in picked items
+    assert moved == each * STEPS
+    assert mechanism.value_scale == Fraction(moved) / Fraction(1, 2)
+
+
 def test_noise_scales_are_public_and_carry_what_one_user_moves() -> None:
     assert make().count_scale == 4
     assert make(each=2, picked=3, values=0.5).value_scale == 2 * STEPS / Fraction(1, 2)

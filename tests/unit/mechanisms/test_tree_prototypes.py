@@ -152,6 +152,31 @@ def test_rows_that_are_no_table_are_refused_without_being_shown() -> None:
         assert str(SECRET) not in str(refused.value)
 
 
+@pytest.mark.parametrize("radius", [5e-324, 9e-291, 2e290, 1e308])
+def test_a_radius_without_steps_is_refused(radius: float) -> None:
+    with pytest.raises(InvalidParameter):
+        FeatureBox.cube(3, 0.0, 1.0, radius)
+
+
+def test_a_box_of_too_many_users_is_refused_by_its_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="fewer than"):
+        BOX.bounded(np.broadcast_to(0.0, (1 << 28, 3)))
+    monkeypatch.setattr("tacit.mechanisms.feature_box.MOST_USERS", 4)
+    assert BOX.bounded(np.zeros((3, 3))).shape == (3, 3)
+    for rows in (np.zeros((4, 3)), [[0.0, 0.0, 0.0]] * 4):
+        with pytest.raises(InvalidInput, match="fewer than"):
+            BOX.bounded(rows)
+
+
+def test_a_box_tells_nobody_of_a_cell_where_numpy_raises() -> None:
+    rows = np.array([[5e-324, 1e308, -1e308], [math.nan, math.inf, 1e-310], [1e-320, 0.5, -0.5]])
+    for box in (BOX, FeatureBox.cube(3, -1e308, 1e308, 1e290), FeatureBox.cube(3, -1.0, 1.0, 1e-290)):
+        quiet = box.bounded(rows)
+        with np.errstate(all="raise"):
+            for form in (rows, rows.tolist(), rows.astype(np.longdouble)):
+                assert (box.bounded(form) == quiet).all()
+
+
 def test_objects_that_are_numbers_are_taken() -> None:
     assert (BOX.bounded([[1, 0, None]]) == BOX.bounded(np.array([[1.0, 0.0, math.nan]]))).all()
     assert BOX.bounded([[1, 0, 10**400]]).shape == (1, 3)
@@ -413,7 +438,9 @@ def test_signed_and_non_negative_profiles_keep_to_their_bounds(rng: np.random.Ge
     assert np.nanmin(signed.centres) < 0.0
 
 
-@pytest.mark.parametrize("rows", [[], np.zeros(0), np.zeros((0, 3)), np.zeros((1, 3))], ids=["none", "empty", "no rows", "one"])
+@pytest.mark.parametrize(
+    "rows", [[], np.zeros(0), np.zeros((0, 3)), np.zeros((1, 3))], ids=["none", "empty", "no rows", "one"]
+)
 @pytest.mark.parametrize("lloyd", [0, 2])
 def test_an_entity_without_users_releases_all_the_same(rows: Any, lloyd: int) -> None:
     made = tree(lloyd=lloyd).release(rows).value

@@ -1,5 +1,6 @@
 """The manifest: every public constant stated once, its hash the run's id, and nothing in it that could not be run."""
 
+import copy
 import json
 import math
 from dataclasses import replace
@@ -7,12 +8,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.entity.uploads import prototype_mechanism
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.guarantees import LossKind, epsilon_of_rho, rho_for
+from tacit.mechanisms import hyperplane_tree, partition, profile_bounds, tree_prototypes
+from tacit.mechanisms.samplers import discrete_laplace
+from tacit.messages import federated_prototypes_limits as limits
+from tacit.messages import fields
 from tacit.messages.federated_prototypes import (
     Manifest,
     Member,
@@ -127,6 +134,19 @@ BAD = [
         for name, bad in (("rank", 0), ("ridge", 0.0), ("most_weight", 1.5))
     ],
     ("tree", {"k": 100_000}),  # more than a ledger keeps
+    # What a 32-bit float cannot carry, or what the mechanism would refuse at every entity once the run is open.
+    *[
+        (one, {"value_bound": bad})
+        for one in ("grid", "tree")
+        for bad in (1e-308, 1e-46, 2.0**-111, 2.0**128, 1e39, 1e308)
+    ],
+    *[(one, {"depth": bad}) for one in ("grid", "tree") for bad in (17, 64)],
+    *[(one, {name: bad}) for one in ("grid", "tree") for name in ("l1_bound", "l2_bound") for bad in (1e-300, 5e-5)],
+    *[(one, {"epsilon": 1e-12}) for one in ("grid", "tree")],
+    ("grid", {"dimension": (1 << 14) + 1}),
+    ("grid", {"users": (1 << 28) + 1}),
+    ("grid", {"k": (1 << 16) + 1}),
+    ("tree", {"k": (1 << 14) + 1}),
 ]
 
 
@@ -196,6 +216,13 @@ def test_a_manifest_of_another_coordinator_is_refused() -> None:
             Manifest.from_frame(open_frame(data), COORDINATOR)
     with pytest.raises(InvalidMessage, match="another coordinator"):
         Manifest.from_frame(open_frame(made.signed(key_of("a"))), public_of(key_of("a")))
+
+
+def test_how_many_digits_are_expected_is_said_once() -> None:
+    with pytest.raises(InvalidParameter, match="expected 64 hexadecimal digits"):
+        replace(manifest(), catalogue="abc")
+    with pytest.raises(InvalidMessage, match="expected 2 to 8 hexadecimal digits"):
+        fields.hexadecimal("xyz", "$", least=2, most=8)
 
 
 def test_two_entities_with_one_name_or_one_key_are_refused() -> None:
@@ -289,6 +316,134 @@ def test_a_run_that_can_tell_nothing_is_warned_of() -> None:
     assert rich.warnings() == ()
     assert any("no information" in warning for warning in replace(manifest(epsilon=0.01), users=1).warnings())
     assert manifest(epsilon=8.0).warnings() == ()
+
+
+@pytest.mark.parametrize("items", [40, 9066])
+def test_moments_are_warned_of_where_no_item_could_stand_out(items: int) -> None:
+    """Five entities of about 130 users: at epsilon .05 an item that all 650 have would be lost in the noise."""
+    five = replace(manifest(epsilon=0.05, names=tuple("abcde")), items=items, users=130)
+    (warning,) = five.warnings()
+    assert "no information at this budget" in warning
+    assert "Raise epsilon, or find more users" in warning
+    assert replace(five, epsilon=4.0).warnings() == ()
+    alone = replace(five, epsilon=0.5, aggregation="none", fewest=None, colluding=None)
+    assert "take secure sums" in alone.warnings()[0]
+    assert replace(five, epsilon=0.5).warnings() == ()
+
+
+def test_the_warning_is_at_the_bound_of_a_unit_row() -> None:
+    """No rows give ``needed`` items more than users / sqrt(needed) each; the users that it asks for are just enough for that."""
+    poor = replace(manifest(epsilon=0.05, names=tuple("abcde")), items=9066, users=130)
+    enough = int(poor.warnings()[0].rsplit("several times ", 1)[1].split(" ")[0].replace(",", ""))
+    assert replace(poor, users=enough - 1).warnings() != ()
+    assert replace(poor, users=enough + 1).warnings() == ()
+    sd = math.sqrt(5 / poor.honest / (2 * poor.rhos[0]))
+    needed = 10 + 0.004 * 9066
+    assert 5 * (enough - 1) / math.sqrt(needed) <= 3 * sd < 5 * (enough + 1) / math.sqrt(needed)
+
+
+def test_the_limits_of_prototypes_are_those_of_their_mechanisms() -> None:
+    """Messages reach no mechanism: what they know of one is written twice, and is the same here."""
+    assert limits.STEPS == profile_bounds.STEPS
+    assert limits.MOST_DEPTH == hyperplane_tree.MOST_DEPTH
+    assert limits.MOST_DIMENSIONS == partition.MOST_DIMENSIONS
+    assert limits._LONGEST == tree_prototypes._LONGEST
+    assert limits._COUNTS == tree_prototypes._COUNTS
+    discrete_laplace.require_drawable(limits._WIDEST)
+    with pytest.raises(InvalidParameter):
+        discrete_laplace.require_drawable(limits._WIDEST + Fraction(1, 23))
+
+
+def drawable(made: Manifest) -> bool:
+    try:
+        prototype_mechanism(made)
+    except InvalidParameter:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "name", "below", "above"),
+    [
+        ("grid", "depth", 16, 17),
+        ("tree", "depth", 16, 17),
+        ("grid", "dimension", 1 << 14, (1 << 14) + 1),
+        ("grid", "users", 1 << 28, (1 << 28) + 1),
+        ("grid", "k", 1 << 16, (1 << 16) + 1),
+        ("tree", "k", 1 << 14, (1 << 14) + 1),
+        *[(one, bound, 5.0 / 65536, 4.99 / 65536) for one in ("grid", "tree") for bound in ("l1_bound", "l2_bound")],
+    ],
+)
+def test_both_sides_of_a_limit_are_seen_alike_by_manifest_and_mechanism(
+    mechanism: str, name: str, below: Any, above: Any
+) -> None:
+    made = manifest(mechanism)
+    for value in (below, above):
+        unchecked = copy.copy(made)
+        object.__setattr__(unchecked, name, value)
+        assert drawable(unchecked) is (value == below)
+    try:
+        assert replace(made, **{name: below})
+    except InvalidParameter as problem:  # another limit comes first: that of a reply's bytes
+        assert name == "k" and "bytes" in str(problem)  # noqa: PT017, PT018
+    with pytest.raises(InvalidParameter):
+        replace(made, **{name: above})
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(("grid", "tree")),
+    st.floats(-13.0, 8.0),
+    st.floats(-40.0, 40.0),
+    st.one_of(st.none(), st.floats(-8.0, 4.0)),
+    st.one_of(st.none(), st.floats(-8.0, 4.0)),
+    st.integers(1, 18),
+    st.integers(0, 4),
+)
+def test_a_manifest_is_refused_where_its_mechanism_is_and_only_there(
+    mechanism: str, epsilon: float, bound: float, l1: float | None, l2: float | None, depth: int, times: int
+) -> None:
+    made = manifest(mechanism)
+    value = 10.0**bound
+    changed: dict[str, Any] = {"epsilon": 10.0**epsilon, "value_bound": value, "depth": depth}
+    changed |= {
+        "l1_bound": None if l1 is None else value * 10.0**l1,
+        "l2_bound": None if l2 is None else value * 10.0**l2,
+    }
+    changed |= {"trials": times + 1, "shares": None} if mechanism == "grid" else {"lloyd": times}
+    unchecked = copy.copy(made)
+    for name, one in (changed | ({"shares": ()} if mechanism == "grid" else {})).items():
+        object.__setattr__(unchecked, name, one)
+    carried = limits.LEAST_VALUE <= value <= limits.MOST_VALUE
+    try:
+        checked = replace(made, **changed)
+    except InvalidParameter:
+        assert not (carried and drawable(unchecked))
+    else:
+        assert drawable(checked)
+        assert np.isfinite(np.float32(value))
+        assert np.float32(value) / np.float32(limits.STEPS) >= np.finfo(np.float32).tiny
+
+
+def test_rows_of_a_tree_are_short_enough_for_exact_products() -> None:
+    """2^49 squared steps: 2^17 items of the largest value each."""
+    made = replace(manifest("tree", k=1), items=1 << 18, items_each=1 << 17)
+    assert drawable(made)
+    with pytest.raises(InvalidParameter, match="l2_bound"):
+        replace(made, items_each=(1 << 17) + 1)
+    assert drawable(replace(made, items_each=(1 << 17) + 1, l2_bound=10.0))
+
+
+def test_what_a_coordinator_could_not_combine_is_refused() -> None:
+    """Sparse replies of 2 MB each, of which the table would have 2.5 x 10^9 cells for every entity."""
+    small = manifest("grid", k=1000, picked=8)
+    with pytest.raises(InvalidParameter, match="the most that a coordinator combines"):
+        replace(small, items=500_000, k=5000, picked=50)
+    assert limits.MOST_CELLS * 8 <= 1 << 29
+    items = limits.MOST_CELLS // (3 * 1000)
+    assert replace(small, items=items).items == items
+    with pytest.raises(InvalidParameter, match="combines"):
+        replace(small, items=items + 1)
 
 
 def test_too_small_an_entity_receives_only_by_a_public_rule() -> None:

@@ -1,5 +1,6 @@
 """The coordinator: replies in any order, drop-outs at every stage, nothing unmasked with too few, and no bytes that can stop it."""
 
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.errors import InvalidParameter, TooFewEntities
+from tacit.errors import InvalidMessage, InvalidParameter, TooFewEntities
 from tacit.ledger import PrivacyLedger
 from tacit.messages.federated_prototypes import Code, Reply, SharedModel, open_frame
 from tacit.messages.federated_prototypes_replies import entry_of
 from tacit.models.moments import STEPS
 from tacit.server.federation import Federation, Status
-from tests.unit.federated_world import ITEMS, World, key_of, resigned
+from tests.unit.federated_world import ITEMS, World, key_of, resigned, rows_of
 from tests.unit.unsynced import unsynced
 
 __all__ = ["unsynced"]
@@ -328,8 +329,67 @@ def test_influence_is_reported_where_replies_can_be_seen(made: Any) -> None:
     found = run.influence()
     assert set(found) == {"a", "b", "c"}
     assert all(value >= 0.0 for value in found.values())
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameter, match="cannot be seen"):
         made("moments").federation().influence()
+
+
+def test_so_is_that_of_shares_which_are_seen_one_by_one(made: Any) -> None:
+    world = made("moments", aggregation="none", epsilon=200.0)
+    world.entity("c", rows=np.flip(rows_of("c"), axis=1))  # other items are popular there
+    run = world.federation()
+    with pytest.raises(InvalidMessage, match="once there is a model"):
+        run.influence()
+    world.converse(run)
+    assert run.model is not None
+    assert run.model.informed
+    found = run.influence()
+    assert set(found) == {"a", "b", "c"}
+    assert found["c"] > 1.5 * max(found["a"], found["b"]) > 0.0
+
+
+def test_an_entity_that_only_gave_its_popularity_has_the_influence_of_that(made: Any) -> None:
+    world = made("moments", aggregation="none", names=("a", "b", "c", "d"))
+    run = world.federation()
+    world.converse(run, until="gram")
+    world.exchange(run, silent=("d",))
+    run.advance()
+    assert set(run.influence()) == {"a", "b", "c", "d"}
+    given_up = world.federation()
+    world.converse(given_up, until="gram")
+    given_up.give_up()
+    assert set(given_up.influence()) == {"a", "b", "c", "d"}
+
+
+@pytest.mark.parametrize("bound", [2.0**-110, 2.0**127])
+@pytest.mark.parametrize("mechanism", ["grid", "tree"])
+def test_the_least_and_the_largest_values_that_a_manifest_allows_are_carried(
+    made: Any, mechanism: str, bound: float
+) -> None:
+    world = made(mechanism, value_bound=bound, epsilon=50.0)
+    run = world.federation()
+    replies = [world.entity(name, rows=rows_of(name) * (bound / 5.0)).answer(world.opening()) for name in "abc"]
+    model = run.combine(replies)
+    assert run.replied == ()
+    assert (model.informed, model.contributors) == (True, 3)
+    assert np.isfinite(model.factors).all()
+
+
+def test_a_reply_is_no_larger_in_memory_than_on_the_wire(made: Any) -> None:
+    """A table of all cells is made once, when the stage is closed: no reply that is let in can use up the memory."""
+    world = made("grid", k=1000, picked=8)
+    wide = replace(world.manifest, items=20_000)
+    run = Federation(wide, world.key)
+    arrays = {
+        "sizes": np.ones(1000, dtype="<f4"),
+        "index": np.tile(np.arange(8, dtype="<u4"), (1000, 1)),
+        "values": np.ones((1000, 8), dtype="<f4"),
+    }
+    reply = Reply("prototypes", "a", entry_of(wide, "prototypes"), arrays).signed(key_of("a"), wide)
+    tracemalloc.start()
+    assert run.accept(reply)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 10 * len(reply) < 8 * 1000 * 20_000 / 10
 
 
 def test_the_key_must_be_the_manifests(made: Any) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.mechanisms import GramShare, PopularityShare, ReplayedNoise, moment_rhos
 from tacit.models.moments import STEPS, noise_sds, triangle
-from tacit.server.moments import choose_head, no_information, shared_moments
+from tacit.server.moments import choose_head, influence, no_information, shared_moments
 
 ITEMS, DELTA = 300, 1e-6
 
@@ -107,3 +107,58 @@ def test_sums_below_0_are_read_as_such_from_64_bits() -> None:
 def test_a_deviation_outside_its_range_is_refused(sd: float) -> None:
     with pytest.raises(InvalidParameter):
         choose_head(np.zeros(ITEMS, dtype=np.int64), ITEMS, sd)
+
+
+def shares_of(
+    worlds: list[NDArray[np.float64]], rhos: tuple[float, float]
+) -> tuple[dict[str, NDArray[np.int64]], dict[str, NDArray[np.int64]]]:
+    first = PopularityShare(ITEMS, rhos[0], DELTA, 1)
+    popularity = {f"e{h}": first.release(rows, ReplayedNoise(h)).value.steps for h, rows in enumerate(worlds)}
+    total = np.sum(list(popularity.values()), axis=0)
+    head = choose_head(total, ITEMS, noise_sds(*rhos, shares=len(worlds))[0]).head
+    second = GramShare(ITEMS, head, rhos[1], DELTA, 1)
+    return popularity, {
+        f"e{h}": second.release(rows, ReplayedNoise(50 + h)).value.steps for h, rows in enumerate(worlds)
+    }
+
+
+def test_whoever_says_what_the_others_say_moves_nothing() -> None:
+    rhos = moment_rhos(200.0, DELTA)
+    popularity, gram = shares_of(entities(np.random.default_rng(1), count=1), rhos)
+    same = [dict.fromkeys("abc", one["e0"]) for one in (popularity, gram)]
+    for moved in influence(same[0], same[1], rhos).values():
+        assert moved.popularity < 1e-12
+        assert moved.head == 0.0
+        assert moved.rows < 0.05  # a third of the noise's threshold, of which the sums without one have less
+
+
+def test_each_part_of_the_influence_sees_what_differs_in_it(rng: np.random.Generator) -> None:
+    rhos = moment_rhos(50.0, DELTA)
+    worlds = entities(rng, count=4)
+    popularity, gram = shares_of(worlds, rhos)
+    alike = influence(popularity, gram, rhos)
+    assert max(max(moved) for moved in alike.values()) < 0.2
+    mean = np.mean(list(popularity.values()), axis=0)
+    others = np.mean([popularity[name] for name in ("e0", "e1", "e2")], axis=0)
+    assert alike["e3"].popularity == pytest.approx(np.linalg.norm(mean - others) / np.linalg.norm(mean))
+    louder = influence(popularity | {"e3": popularity["e3"] * 3}, gram, rhos)["e3"]
+    assert louder.popularity > 2 * max(alike["e3"].popularity, louder.rows)
+    assert louder.rows == alike["e3"].rows
+    pushed = popularity["e3"].copy()
+    pushed[250:290] += 5000 * STEPS  # items that nobody has
+    assert influence(popularity | {"e3": pushed}, gram, rhos)["e3"].head > 0.2
+    odd = influence(popularity, gram | {"e3": gram["e3"] * 4}, rhos)
+    assert odd["e3"].rows > 3 * odd["e0"].rows
+    assert odd["e3"].popularity == alike["e3"].popularity
+
+
+def test_without_a_head_only_the_popularity_moves() -> None:
+    rng, rhos = np.random.default_rng(3), moment_rhos(0.1, DELTA)
+    popularity = {name: rng.integers(-(10**8), 10**8, ITEMS) for name in "ab"}
+    for moved in influence(popularity, {}, rhos).values():
+        assert moved.popularity > 0.0
+        assert moved[1:] == (0.0, 0.0)
+    nothing = dict.fromkeys("ab", np.zeros(ITEMS, dtype=np.int64))
+    assert influence(nothing, {}, rhos)["a"] == (0.0, 0.0, 0.0)
+    with pytest.raises(InvalidParameter, match="at least 2"):
+        influence({"a": popularity["a"]}, {}, rhos)

@@ -1,5 +1,7 @@
 """The whole conversation in one process: what it promises, who sends how much, and that it can help."""
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -98,3 +100,12 @@ def test_the_shared_model_helps_entities_of_few_users() -> None:
                 best = np.argsort(-scores, axis=1)[:, :5]
                 gains.append(np.take_along_axis(wanted, best, axis=1).mean().item())
     assert np.mean(gains[::2]) > np.mean(gains[1::2]) + 0.02
+
+
+def test_it_is_found_among_the_systems_and_weighs_on_no_other() -> None:
+    from tacit import systems
+
+    assert systems.federate is federate
+    assert not hasattr(systems, "nonsense")
+    code = "import sys, tacit.systems; print({'cryptography', 'tacit.entity'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -69,6 +69,10 @@ def _notes(found: list[worlds.Source], effort: Effort, known: bool) -> tuple[str
         "Ridges, alphas, gammas, parts of the budget and shares are published constants and were not tuned here. They were tuned "
         "elsewhere on the same public data; in use they come from other data. An alpha between two published ones is their "
         "geometric mean; noise per entity takes the alpha of the epsilon that is as noisy when noise is added once.",
+        "Heads follow the published rule. The reference chose its alphas for each split, heads on films by hand, and did not "
+        "apply the rule that stops a run to noise per entity: 'not stopped' is that line, of the same noise, and compared with it.",
+        "An entity's gate asks users who are not reported; their held-out cells are those that decide.",
+        "Where zeros are not observed (ratings), a released 0 is unknown: noise cut off at 0, since no rating is 0.",
         "The ridge of the central regression is not published: 10 was taken after 2, 4, 10, 20 and 50 were seen.",
         "The catalogue is what somebody rated or was given: in use it is a public list.",
         "Which entities take the release, and who was harmed, are functions of private rows: told of public data only.",

@@ -94,16 +94,13 @@ def rows(held: Held, effort: Effort, seed: int) -> Iterator[tuple[Row, Guarantee
     """In the paper's split: ranks by noisy counts, errors by noisy means, and with both as prior of an entity's own."""
     tested = Tested.of(held, *STARS)
     shape = tested.rows.shape
-    rng = rng_of(
-        seed, "residual factors"
-    )  # one for all starts, in this order: a quick run starts its second one elsewhere
 
     def figures(
         method: str, one: Estimate, metric: str, epsilon: float | str, guarantee: Guarantee | None
     ) -> tuple[Row, Guarantee | None]:
         return Row.of(method, metric, one, world=names.ZIP1, epsilon=epsilon), guarantee
 
-    alone = _with_prior(held, tested, None, rng)
+    alone = _with_prior(held, tested, None, rng_of(seed, "residual factors", names.LOCAL_RESIDUAL))
     yield figures(names.LOCAL_RESIDUAL, tested.error(alone, tested.held), RMSE, names.INF, None)
     for epsilon in (1.0,) if effort is Effort.QUICK else EPSILONS:
         for once in (False, True):
@@ -117,7 +114,7 @@ def rows(held: Held, effort: Effort, seed: int) -> Iterator[tuple[Row, Guarantee
             predicted = biased(tested.rows, np.tile(said.means, (shape[0], 1)))
             yield figures(means, tested.error(predicted, tested.held), RMSE, epsilon, said.guarantee)
             method = names.PRIOR_RESIDUAL_ONCE if once else names.PRIOR_RESIDUAL
-            scores = _with_prior(held, tested, said.means, rng)
+            scores = _with_prior(held, tested, said.means, rng_of(seed, "residual factors", method, epsilon))
             yield figures(method, tested.error(scores, tested.held), RMSE, epsilon, said.guarantee)
 
 

@@ -6,7 +6,7 @@ sum has the law of one release at rho / H.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -14,11 +14,11 @@ from scipy import sparse
 from tacit.entity.blend import LOCAL
 from tacit.evaluation.federated_prototypes.measures import Floats
 from tacit.evaluation.federated_prototypes.names import DELTA
-from tacit.guarantees import Guarantee, tight
+from tacit.guarantees import Guarantee, rho_for, tight
 from tacit.mechanisms import Noise
 from tacit.mechanisms.moment_shares import GramShare, PopularityShare, moment_rhos
 from tacit.models.item_ridge import Blend, ItemRidge, item_ridge
-from tacit.models.moments import SharedMoments, largest
+from tacit.models.moments import FEWEST, SharedMoments, largest
 from tacit.server.moments import HeadChoice, choose_head, no_information, shared_moments
 
 
@@ -47,13 +47,25 @@ class Released:
 
 
 def released(
-    rows: sparse.csr_array, epsilon: float, part: float, entities: int, noise: Noise, *, once: bool
+    rows: sparse.csr_array,
+    epsilon: float,
+    part: float,
+    entities: int,
+    noise: Noise,
+    *,
+    once: bool,
+    stops: bool = True,
 ) -> Released:
-    """Popularity, then the Gram matrix on the head that the noisy popularity leaves; no head, no second release."""
+    """Popularity, then the Gram matrix on the head that the noisy popularity leaves; no head, no second release.
+
+    Without ``stops``, which is not the method: where there would be no head, the smallest one that there can be.
+    """
     items, spread, honest = rows.shape[1], 1 if once else entities, entities if once else 1
     rhos = moment_rhos(epsilon, DELTA, part)
     first = PopularityShare(items, rhos[0] / spread, DELTA)
     choice = choose_head(first.release(rows, noise).value.steps, items, first.sd)
+    if not stops and not choice.informative:
+        choice = replace(choice, head=largest(choice.popularity, min(items, FEWEST)))
     promised = PopularityShare(items, rhos[0], DELTA, honest).guarantee
     second = GramShare(items, tuple(choice.head.tolist()) or (0,), rhos[1] / spread, DELTA)
     if not choice.informative:
@@ -61,6 +73,15 @@ def released(
     shared = shared_moments(choice, second.release(rows, noise).value.steps, second.sd)
     both = (promised, GramShare(items, (0,), rhos[1], DELTA, honest).guarantee)
     return Released(shared, tight(both, DELTA, "zcdp"))
+
+
+def popularity_alone(rows: sparse.csr_array, epsilon: float, entities: int, noise: Noise) -> Released:
+    """The whole budget for the popularity, noise once."""
+    rho = rho_for(epsilon, DELTA)
+    share = PopularityShare(rows.shape[1], rho, DELTA)
+    choice = choose_head(share.release(rows, noise).value.steps, rows.shape[1], share.sd)
+    promised = PopularityShare(rows.shape[1], rho, DELTA, entities).guarantee
+    return Released(no_information(choice, share.sd), promised)  # there is no Gram matrix to have noise
 
 
 def of_nobody(real: SharedMoments, items: int, part: float, epsilon: float, noise: Noise) -> SharedMoments:
@@ -89,6 +110,11 @@ def blended_scores(base: ItemRidge, shared: SharedMoments, alpha: float, constan
         return own_scores(base, constants)
     popular = constants.gamma * (prior(shared, users) + LOCAL * _own(base))
     return np.asarray(Blend(base, shared.head, shared.pseudo_rows).scores(alpha) + popular)
+
+
+def popular_scores(base: ItemRidge, shared: SharedMoments, constants: Constants, users: int) -> Floats:
+    """An entity's own regression, and the popularity of its own rows and of all: what is left of a blend without pseudo-rows."""
+    return np.asarray(base.scores() + constants.gamma * (prior(shared, users) + LOCAL * _own(base)))
 
 
 def alone_scores(rows: sparse.csr_array, *, shared: SharedMoments, constants: Constants, users: int) -> Floats:

@@ -76,13 +76,13 @@ def _all(world: Planted, users: int, effort: Effort, seed: int) -> Iterator[One]
                 grid.release(rows, noise_of(seed, method, users, epsilon, place)).value
                 for place, rows in enumerate(world.contributors)
             ]
-            yield method, epsilon, _by_factors(world, HOW.of_prototypes(released, by_size=True)), grid.guarantee
+            yield method, epsilon, _by_factors(world, _DENSE.of_prototypes(released, by_size=True)), grid.guarantee
         tree = TreePrototypes(clipped, K, epsilon, names.DELTA, seed=factored.SERVER_SEED)
         released = [
             tree.release(rows, noise_of(seed, names.TREE, users, epsilon, place)).value
             for place, rows in enumerate(world.contributors)
         ]
-        yield names.TREE, epsilon, _by_factors(world, HOW.of_prototypes(released, by_size=True)), tree.guarantee
+        yield names.TREE, epsilon, _by_factors(world, _DENSE.of_prototypes(released, by_size=True)), tree.guarantee
         kernel = GaussianKernel(PLANTED_ITEMS, epsilon, names.DELTA, bound=clipped.l2**2)
         total = sum(
             kernel.release(

@@ -14,28 +14,24 @@ from scipy import sparse
 from tacit.data import Ratings
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.federated_prototypes import names
-from tacit.evaluation.federated_prototypes.chance import noise_of, rng_of
+from tacit.evaluation.federated_prototypes.chance import rng_of
 from tacit.evaluation.federated_prototypes.measures import Floats, Ranks, averaged, ranks
 from tacit.evaluation.federated_prototypes.moments import (
     Constants,
     Released,
     alone_scores,
     blended_scores,
-    of_nobody,
     own_scores,
-    released,
+    popular_scores,
 )  # fmt: skip
+from tacit.evaluation.federated_prototypes.releases import APART, Key, releases
 from tacit.evaluation.federated_prototypes.splits import Held, every_user
 from tacit.evaluation.result import Row
 from tacit.evaluation.statistics import Estimate, difference
 from tacit.guarantees import Guarantee
 from tacit.models.item_ridge import item_ridge
 
-EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
-FURTHER = (0.01, 0.1, 10.0)  # with one noise draw each
-SEEDS = {Effort.QUICK: 1, Effort.DEFAULT: 3, Effort.FULL: 3}
 ALONE = (1.0, 4.0)
-CONTROL = 4.0
 ONE_ERROR = 1.0
 HARM = -2.0  # standard errors
 GAIN, HARMED, USED = "NDCG@20 gain", "entities harmed", "entities that use it"
@@ -50,12 +46,6 @@ CONSTANTS = {
     names.HOSPITALS: Constants(0.3, 4.0, 0.3, ((0.0, 0.01),), 10.0),
     names.REGIONS: Constants(0.3, 4.0, 0.3, ((0.0, 0.01),), 10.0),
 }
-
-
-class Key(NamedTuple):
-    method: str
-    epsilon: float | str
-    seed: int = 0
 
 
 class Ranked(NamedTuple):
@@ -109,8 +99,8 @@ def ranked(world: str, ratings: Ratings, effort: Effort, *, seed: int) -> Ranked
     """Every method in one world. Equal seeds, equal figures."""
     held = every_user(ratings, rng=rng_of(seed, "every user", ratings.name))  # the same split however users are divided
     constants = CONSTANTS[world]
-    releases = dict(_releases(held, constants, effort, world, seed))
-    shared = {key: Ranks.empty(held.users) for key in releases}
+    tried = dict(releases(held, constants, effort, world, seed))
+    shared = {key: Ranks.empty(held.users) for key in tried}
     own = Ranks.empty(held.users)
     for entity in range(held.count):
         users = held.members(entity)
@@ -119,9 +109,12 @@ def ranked(world: str, ratings: Ratings, effort: Effort, *, seed: int) -> Ranked
         rows, wanted = held.train[users], held.test[users]
         base = item_ridge(rows, constants.ridge)
         own.put(users, ranks(own_scores(base, constants), rows, wanted))
-        for key, release in releases.items():
-            alpha = constants.alpha(float(key.epsilon), held.count if key.method == names.MOMENTS_APART else 1)
-            scores = blended_scores(base, release.shared, alpha, constants, held.users)
+        for key, release in tried.items():
+            if key.method == names.POPULARITY_PRIOR:
+                scores = popular_scores(base, release.shared, constants, held.users)
+            else:
+                alpha = constants.alpha(float(key.epsilon), held.count if key.method in APART else 1)
+                scores = blended_scores(base, release.shared, alpha, constants, held.users)
             shared[key].put(users, ranks(scores, rows, wanted))
     found, used = {Key(names.INDIVIDUAL, names.INF): own}, {}
     for key, blend in shared.items():
@@ -129,8 +122,8 @@ def ranked(world: str, ratings: Ratings, effort: Effort, *, seed: int) -> Ranked
         found[key] = gated
         if key.method == names.MOMENTS:
             found[key._replace(method=names.MOMENTS_NO_GATE)] = blend
-    found |= dict(_everywhere(held, constants, releases))
-    return Ranked(world, held, found, releases, used)
+    found |= dict(_everywhere(held, constants, tried))
+    return Ranked(world, held, found, tried, used)
 
 
 def gate(held: Held, own: Ranks, blend: Ranks) -> tuple[Ranks, int]:
@@ -146,30 +139,6 @@ def gate(held: Held, own: Ranks, blend: Ranks) -> tuple[Ranks, int]:
         used += 1
         chosen.put(users, blend.of(users))
     return chosen, used
-
-
-def _releases(
-    held: Held, constants: Constants, effort: Effort, world: str, seed: int
-) -> Iterator[tuple[Key, Released]]:
-    for epsilon in (1.0, CONTROL) if effort is Effort.QUICK else sorted((*EPSILONS, *FURTHER)):
-        for draw in range(SEEDS[effort] if epsilon in EPSILONS else 1):
-            noise = noise_of(seed, names.MOMENTS, world, epsilon, draw)
-            yield (
-                Key(names.MOMENTS, epsilon, draw),
-                released(held.train, epsilon, constants.part, held.count, noise, once=True),
-            )
-        noise = noise_of(seed, names.MOMENTS_APART, world, epsilon)
-        yield (
-            Key(names.MOMENTS_APART, epsilon),
-            released(held.train, epsilon, constants.part, held.count, noise, once=False),
-        )
-    real = released(
-        held.train, CONTROL, constants.part, held.count, noise_of(seed, names.MOMENTS, world, CONTROL, 0), once=True
-    )
-    if real.shared.informative:
-        noise = noise_of(seed, names.PURE_NOISE, world)
-        nobody = of_nobody(real.shared, held.items, constants.part, CONTROL, noise)
-        yield Key(names.PURE_NOISE, CONTROL), Released(nobody, real.guarantee)
 
 
 def _everywhere(held: Held, constants: Constants, releases: dict[Key, Released]) -> Iterator[tuple[Key, Ranks]]:

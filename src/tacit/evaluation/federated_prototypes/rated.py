@@ -180,7 +180,7 @@ def _of(
     method: str, tested: Tested, released: list[Prototypes], guarantee: Guarantee | None, rank: int, setting: Setting,
     of: str | None = None,
 ) -> Iterator[One]:  # fmt: skip
-    """Private prototypes as ratings, cells that were not released being unknown; and as marks, where they are zeros."""
+    """Private prototypes as ratings, numbers that are 0 or were not released being unknown; and as marks, where they are zeros."""
     how = How(rank)
     more: Setting = {**setting, **({"mechanism": of} if of else {}), "rank": rank}
     yield method, more, factored.shared(tested, how, how.of_prototypes(released, by_size=False)), guarantee

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tacit.evaluation.federated_prototypes import names, planted, ranking, rated
+from tacit.evaluation.federated_prototypes import names, planted, ranking, rated, releases
 from tacit.evaluation.federated_prototypes.comparisons import Rows, decided
 from tacit.evaluation.federated_prototypes.item_statistics import EVERY
 from tacit.evaluation.federated_prototypes.measures import RANK, RECALL, RMSE
@@ -36,7 +36,7 @@ def _moments(worlds: Mapping[str, ranking.Ranked]) -> Iterator[Claim]:
                     gain.above(0.0), f"{gain}, {gain.n:,} users",
                 )  # fmt: skip
     for world, one in worlds.items():
-        tried = [epsilon for epsilon in ranking.EPSILONS if one.ranks(names.MOMENTS, epsilon) is not None]
+        tried = [epsilon for epsilon in releases.EPSILONS if one.ranks(names.MOMENTS, epsilon) is not None]
         by = {epsilon: one.harmed(names.MOMENTS, epsilon) for epsilon in tried}
         told = "; ".join(f"epsilon {epsilon:g}: {worse} of {all_}" for epsilon, (worse, all_) in by.items())
         chance = 0.05  # both sides of 2 errors in samples of this size, at least
@@ -57,10 +57,10 @@ def _moments(worlds: Mapping[str, ranking.Ranked]) -> Iterator[Claim]:
 
 def _controls(table: Rows, worlds: Mapping[str, ranking.Ranked]) -> Iterator[Claim]:
     for world, one in worlds.items():
-        gain = one.gain(names.PURE_NOISE, ranking.CONTROL)
+        gain = one.gain(names.PURE_NOISE, releases.CONTROL)
         if gain is not None:
             yield Claim(
-                OURS, f"{world}: a release of nobody, with the noise of epsilon {ranking.CONTROL:g}, gains nothing",
+                OURS, f"{world}: a release of nobody, with the noise of epsilon {releases.CONTROL:g}, gains nothing",
                 not gain.above(0.0), str(gain),
             )  # fmt: skip
     informative = []

@@ -18,6 +18,7 @@ from tacit.mechanisms.noise import Noise, bits, words64
 from tacit.mechanisms.samplers.coins import GUARD
 
 
+@np.errstate(all="ignore")  # a caller who has numpy raise must not be told that some item is far behind
 def choose(
     exponents: NDArray[np.float64],
     exact: Callable[[int], Sequence[Fraction | None]],
@@ -70,7 +71,7 @@ def _settle(exponents: Sequence[Fraction | None], prefix: int, noise: Noise) -> 
     last = max(item for item, x in enumerate(exponents) if x is not None)
     while True:
         precision = known + 64
-        bounds = [(0, 0) if x is None else exp_bounds(-x, precision) for x in exponents]
+        bounds = [_weight(x, precision) for x in exponents]
         low_total, high_total = sum(low for low, _ in bounds), sum(high for _, high in bounds)
         # U * total lies in [prefix * low_total, (prefix + 1) * high_total) / 2^known
         start, end = prefix * low_total, (prefix + 1) * high_total
@@ -85,3 +86,10 @@ def _settle(exponents: Sequence[Fraction | None], prefix: int, noise: Noise) -> 
                 return item
         prefix = (prefix << 64) | bits(noise, 64)
         known += 64
+
+
+def _weight(exponent: Fraction | None, precision: int) -> tuple[int, int]:
+    """An enclosure of 2^precision e^-x; of an item so far behind that it is below 1 the exponential is not needed."""
+    if exponent is None:
+        return 0, 0
+    return (0, 1) if exponent >= precision else exp_bounds(-exponent, precision)

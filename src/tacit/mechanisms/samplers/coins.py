@@ -47,6 +47,7 @@ def geometric(success: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
     return failures
 
 
+@np.errstate(all="ignore")  # a caller who has numpy raise must not be told of a coin that hardly ever falls heads
 def exponential_coins(
     exponents: NDArray[np.float64],
     exact: Callable[[int], Fraction],

@@ -16,6 +16,7 @@ from tacit.mechanisms.samplers import discrete_laplace
 from tacit.mechanisms.samplers.coins import exponential_coins
 
 
+@np.errstate(all="ignore")  # proposals are secret, how far out they lie too
 def sample(variance: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
     """``count`` independent draws of the discrete Gaussian law; ``variance`` is its sigma^2, in steps of the grid squared."""
     require_drawable(variance)
