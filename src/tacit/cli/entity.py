@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tacit.cli.entity_show import show
 from tacit.cli.output import check_different, check_json_target, counted, write_json
 
 if TYPE_CHECKING:
@@ -114,6 +115,9 @@ def watched(mailbox: "Mailbox", answer: "Callable[[], Answers]", every: float, l
         time.sleep(min(every, left))
 
 
+app.command("show", epilog="Example: tacit entity show north.toml")(show)
+
+
 @app.command("leave", epilog="Example: tacit entity leave north.toml --run 82e60e96...")
 def leave(
     settings: Settings,
@@ -155,8 +159,8 @@ def fit(
     found = entity_settings(settings)
     with open_entity(found) as entity:
         fitted = entity.fit(run=run, tuning=tuning_of(found), rng=np.random.default_rng(seed))
-        written = write_best(out, entity, fitted, read_catalogue(found.place("catalogue")), top)
-    typer.echo(f"Wrote {counted(top, 'item')} each for {counted(written, 'user')} to {out} (private; mode 600).")
+        write_best(out, entity, fitted, read_catalogue(found.place("catalogue")), top)
+    typer.echo(f"Wrote {counted(top, 'item')} for each user to {out} (private; mode 600).")  # how many is private too
     if report:
         from tacit.cli.gate_lines import gate_lines
 

@@ -32,7 +32,8 @@ def show(
 
     check_json_target(json_file)
     found = entity_settings(settings)
-    looked, wrong = list[Outlook](), dict[str, str]()
+    looked: list[Outlook] = []
+    wrong: dict[str, str] = {}
     with open_entity(found) as entity:
         for file in sorted(messages_in(Mailbox(found.place("mailbox")).inbox)):
             try:
@@ -58,7 +59,7 @@ def _lines(one: "Outlook") -> list[str]:
     manifest, statement = one.manifest, one.statement
     measure, digits = MEASURES[statement.terms.accounting]
     known = sum(member.name in one.known for member in manifest.contributors)
-    lines = [f"run {manifest.run}" + (f" ({manifest.title})" if manifest.title else "")]
+    lines = [f"run {manifest.run}" + (f" ({manifest.title!r})" if manifest.title else "")]
     lines += [f"  {manifest.mechanism}" + (f", aggregation {manifest.aggregation}" if manifest.aggregation else "")]
     lines += [f"  guarantee: {manifest.guarantee}"]
     lines += [f"  roster: {counted(len(manifest.contributors), 'contributor')}, {known} of them known to you"]

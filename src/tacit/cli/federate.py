@@ -31,7 +31,10 @@ def open_run(
     ],
     json_file: Json = None,
 ) -> None:
-    """Fix and sign all public constants of a run, and put the manifest for every entity into FOLDER/outbox."""
+    """Fix and sign all public constants of a run, and put the manifest for every entity into FOLDER/outbox.
+
+    Equal settings are the same run, under the same id: entities answer it with what they sent before. For another, change `title`.
+    """
     from tacit.engines.coordinator import CoordinatorFolder
     from tacit.engines.settings import read_manifest
 

@@ -26,6 +26,7 @@ from typing import Any
 from tacit.engines.keys import read_key, read_public
 from tacit.engines.row_files import read_rows
 from tacit.entity import Entity, Policy, Tuning
+from tacit.entity.account import SUBJECT
 from tacit.entity.blend import BlendSettings
 from tacit.errors import InvalidData, InvalidParameter
 from tacit.ledger import Budget
@@ -35,7 +36,7 @@ from tacit.messages.federated_prototypes_roster import Member, catalogue_hash
 from tacit.messages.private_slates_parts import Item
 
 _ENTITY = ("name", "key", "coordinator", "catalogue", "rows", "ledger", "mailbox")
-_MAY = ("budget", "policy", "accounting", "journal", "fit")
+_MAY = ("budget", "policy", "accounting", "journal", "subject", "fit")
 _GIVEN = ("catalogue", "items", "roster", "coordinator")  # of a manifest: they follow from files
 
 
@@ -91,6 +92,7 @@ def open_entity(settings: Settings) -> Entity:
         accounting=settings.members.get("accounting"),
         policy=_policy(policy, settings),
         journal=settings.place("journal") if "journal" in settings.members else None,
+        subject=settings.text("subject") if "subject" in settings.members else SUBJECT,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a manifest would mean for an entity: with whom, at what cost, and whether it would be refused. For people, before they join."""
+"""What a manifest would mean for an entity: with whom, at what cost, and whether it would be refused. For who decides."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,7 @@ from tacit.messages.federated_prototypes_manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """``known``: the members of the roster whose keys this entity has from elsewhere, itself among them. ``cost``: what the whole run
+    """``known``: the members of the roster whose keys this entity has from elsewhere, and itself. ``cost``: what all of the run
     would be charged. ``refusal``: why it would not be answered, if so. ``joined``: whether it was answered already."""
 
     manifest: Manifest

@@ -43,7 +43,7 @@ BAD_SCORES: tuple[Any, ...] = (
     [object(), SECRET],
     None,
 )
-BAD_ROWS: tuple[Any, ...] = ([SECRET], [[SECRET, 1.0]], [[[SECRET]]], SECRET, [[1.0], [SECRET, 2.0]])
+BAD_ROWS: tuple[Any, ...] = ([SECRET], [[SECRET, 1.0]], np.full((1, 1, 1), SECRET), SECRET, [[1.0], [SECRET, 2.0]])
 
 
 class MonotoneByMistake(ProfileScores):
@@ -196,7 +196,7 @@ class ExponentialVotesCase(ExponentialCase):
         return math.log((math.exp(self.epsilon * (n + 1)) + 1) / (math.exp(self.epsilon * n) + 1))
 
     def bad_inputs(self) -> Sequence[Any]:
-        return [[], [[]], [SECRET, 1.0], [[[SECRET]]], SECRET, None, [[SECRET], [1.0, 2.0]]]
+        return [[], [[]], [SECRET, 1.0], np.full((1, 1, 1), SECRET), SECRET, None, [[SECRET], [1.0, 2.0]]]
 
 
 class ExponentialReplacedVotesCase(ExponentialVotesCase):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.errors import InvalidParameter
-from tacit.models.item_ridge import Blend, item_ridge, unit_rows
+from tacit.models.item_ridge import Blend, _inverse, item_ridge, unit_rows
 
 
 @pytest.fixture
@@ -168,3 +168,13 @@ def test_a_fit_does_not_show_how_many_users_there_are() -> None:
     assert "37" not in repr(fit)
     assert repr(fit) == "ItemRidge(3 items)"
     assert repr(Blend(fit, np.array([0]), np.ones((2, 1)))) == "Blend(2 pseudo-rows over 1 items)"
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 127, 128, 129, 200])
+def test_small_and_large_matrices_are_inverted_alike(rng: np.random.Generator, size: int) -> None:
+    rows = rng.normal(size=(size, size + 3))
+    matrix = rows @ rows.T + np.eye(size)
+    inverse = _inverse(matrix.copy())
+    assert inverse.shape == (size, size)
+    assert np.allclose(inverse, np.linalg.inv(matrix), rtol=1e-9, atol=1e-12)
+    assert np.allclose(inverse, inverse.T, rtol=0.0, atol=1e-14)

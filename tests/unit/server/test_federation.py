@@ -368,9 +368,10 @@ def test_the_least_and_the_largest_values_that_a_manifest_allows_are_carried(
     world = made(mechanism, value_bound=bound, epsilon=50.0)
     run = world.federation()
     replies = [world.entity(name, rows=rows_of(name) * (bound / 5.0)).answer(world.opening()) for name in "abc"]
+    assert all(open_frame(reply).arrays["values"].any() for reply in replies)
     model = run.combine(replies)
-    assert run.replied == ()
-    assert (model.informed, model.contributors) == (True, 3)
+    assert model.contributors == 3
+    assert model.informed is (bound > 1.0)  # the ridge is larger than the least ones
     assert np.isfinite(model.factors).all()
 
 
