@@ -15,6 +15,7 @@ from tacit.engines import files
 from tacit.engines.coordinator import CoordinatorFolder
 from tacit.engines.folders import Mailbox
 from tacit.entity import journal
+from tacit.errors import Conflict
 from tacit.ledger import PrivacyLedger
 from tacit.ledger.verification.check import check
 from tacit.models.moments import STEPS
@@ -90,15 +91,14 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
 @pytest.mark.parametrize("world", KINDS, ids=str, indirect=True)
 def test_an_entity_that_dies_at_any_step_answers_once_and_is_charged_once(world: World, tmp_path: Path) -> None:
     run = world.federation()
-    charged, deaths = 0, 0
+    charged, deaths, refusals = 0, 0, 0
     backup, sent = tmp_path / "backup", tmp_path / "sent"
     world.entity("a")
     world.close()
     while not run.done:
         message = run.outgoing()["a"]
         backup.mkdir()
-        for path in tmp_path.glob("a.db*"):
-            (shutil.copytree if path.is_dir() else shutil.copy2)(path, backup / path.name)
+        copied(tmp_path, backup)
         charges = run.stage in ("prototypes", "popularity", "gram")
         charged += charges
 
@@ -107,12 +107,11 @@ def test_an_entity_that_dies_at_any_step_answers_once_and_is_charged_once(world:
 
         died, at = True, 0
         while died:
-            for path in tmp_path.glob("a.db*"):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            for path in backup.iterdir():
-                (shutil.copytree if path.is_dir() else shutil.copy2)(path, tmp_path / path.name)
+            copied(backup, tmp_path)
             sent.unlink(missing_ok=True)
             died = forked(dying(at, answer)) != 0
+            if charges:
+                refusals += died and refused_with_the_ledger_of(backup, world, run.stage)
             left = sent.read_bytes() if sent.exists() else None
             entity = world.entity("a", again=True)
             reply = entity.answer(message)
@@ -130,9 +129,45 @@ def test_an_entity_that_dies_at_any_step_answers_once_and_is_charged_once(world:
         shutil.rmtree(backup)
     assert run.model is not None
     assert deaths >= 4 * len(world.manifest.stages)
+    assert refusals >= 2 * charged
     assert check(str(tmp_path / "a.db")).sound
     if run.model.moments is not None:
         assert np.array_equal(run.model.moments.popularity * STEPS, total(tmp_path, "popularity"))
+
+
+def copied(source: Path, target: Path, *, ledger_only: bool = False) -> None:
+    """The files of entity a in one folder as they are in another."""
+    for folder, act in ((target, _deleted), (source, lambda path: _copied(path, target))):
+        for path in list(folder.glob("a.db*")):
+            if path.is_file() or not ledger_only:
+                act(path)
+
+
+def _deleted(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _copied(path: Path, target: Path) -> None:
+    (shutil.copytree if path.is_dir() else shutil.copy2)(path, target / path.name)
+
+
+def refused_with_the_ledger_of(backup: Path, world: World, stage: str) -> bool:
+    """Whether the journal, as a death left it, refuses the ledger of before the charge. All is left as it was."""
+    now = world.folder / "now"
+    now.mkdir()
+    copied(world.folder, now)
+    copied(backup, world.folder, ledger_only=True)
+    answered = (world.folder / "a.db.runs" / world.manifest.run / stage).exists()
+    try:
+        world.entity("a", again=True)
+        refused = False
+    except Conflict:
+        refused = True
+    world.close()
+    assert refused or not answered  # an answer that is kept may have been sent
+    copied(now, world.folder)
+    shutil.rmtree(now)
+    return refused
 
 
 def total(folder: Path, stage: str) -> np.ndarray:

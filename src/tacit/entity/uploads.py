@@ -11,6 +11,7 @@ from scipy import sparse
 
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, Loss, epsilon_of_rho
+from tacit.guarantees.zcdp import epsilon_within
 from tacit.guarantees.rounding import up
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.grid_prototypes import GridPrototypes
@@ -21,7 +22,6 @@ from tacit.mechanisms.profile_bounds import ProfileBounds
 from tacit.mechanisms.prototypes import Prototypes
 from tacit.mechanisms.tree_prototypes import TreePrototypes
 from tacit.messages.federated_prototypes_manifest import Manifest
-from tacit.messages.federated_prototypes_planning import epsilon_within
 from tacit.messages.federated_prototypes_replies import shapes
 from tacit.messages.federated_prototypes_terms import Mechanism
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, epsilon_of_rho, pure, rho_for
 from tacit.guarantees.rounding import up
+from tacit.guarantees.zcdp import UNITS
 from tacit.messages.federated_prototypes_roster import USERS_EACH
 from tacit.messages.federated_prototypes_terms import Mechanism
 
@@ -15,26 +16,17 @@ if TYPE_CHECKING:
 
 PROOF = "composition"
 _ROW = 20  # items of a user, where nothing is known of them
-_UNITS = 10**12  # in which a ledger counts rho: shares in whole units add up to what the budget allows, to the last one
 
 
 def rhos_of(manifest: "Manifest") -> tuple[float, float]:
     """The rho of the popularity and that of the Gram matrix: whole units of 10^-12, in all what (epsilon, delta) allows."""
     if manifest.delta is None or manifest.part is None:
         raise InvalidParameter("only 'moments' has two stages.")
-    total = math.floor(Fraction(rho_for(manifest.epsilon, manifest.delta)) * _UNITS)
+    total = math.floor(Fraction(rho_for(manifest.epsilon, manifest.delta)) * UNITS)
     popularity = math.floor(Fraction(manifest.part) * total)
     if not 0 < popularity < total:
         raise InvalidParameter("epsilon is too small for two uploads: raise it, or take a part nearer to 1/2.")
-    return popularity / _UNITS, (total - popularity) / _UNITS
-
-
-def epsilon_within(epsilon: float, delta: float) -> float:
-    """An epsilon below this one by about 10^-12, whose rho a ledger rounds up to what a budget of (epsilon, delta) holds."""
-    units = math.floor(Fraction(rho_for(epsilon, delta)) * _UNITS)
-    if units < 1:
-        raise InvalidParameter("epsilon is too small at this delta: raise it.")
-    return min(epsilon, epsilon_of_rho(float(Fraction(2 * units - 1, 2 * _UNITS)), delta))
+    return popularity / UNITS, (total - popularity) / UNITS
 
 
 def guarantee_of(manifest: "Manifest") -> Guarantee:

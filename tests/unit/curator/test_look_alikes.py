@@ -306,6 +306,25 @@ def test_users_with_fewer_ratings_are_not_wanted() -> None:
     assert (wanted_users(WORLD, tastes, np.zeros((400, 2)), least) == (WORLD.counts >= least)).all()
 
 
+def test_only_the_features_of_wanted_users_are_released(rich: PrivacyLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Any] = []
+    release = PrivateLookAlikes.release
+
+    def noted(self: PrivateLookAlikes, features: Any, *rest: Any, **own: Any) -> LookAlikes:
+        read.append(np.asarray(features))
+        return release(self, features, *rest, **own)
+
+    monkeypatch.setattr(PrivateLookAlikes, "release", noted)
+    least = int(np.median(WORLD.counts)) + 1
+    enough = int((WORLD.counts >= least).sum())
+    genres = GenreProfile(WORLD.catalogue.genres)  # type: ignore[arg-type]
+    tastes = FoldedTaste(np.ones((60, 2)), np.zeros(60), 3.0, np.ones(3))
+    for space in (genres, tastes):
+        of_ratings(WISH, WORLD, space, least, rich, "users", (WORLD, ()))
+    assert 0 < len(read[0]) <= enough < len(WORLD.counts)
+    assert len(read[1]) == enough
+
+
 def test_what_is_assumed_is_in_the_charge(ledger: PrivacyLedger) -> None:
     made = WISH.charged(lambda: people(50), SPACE, ledger, "users", assumes=("the list is public",))
     assert "the list is public" in ledger.statement("users").promised.assumes

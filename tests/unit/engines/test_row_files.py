@@ -124,7 +124,15 @@ def test_the_header_decides_the_columns_and_the_ends_of_lines(tmp_path: Path, co
 def test_a_file_without_records_has_none_and_one_without_a_header_is_refused(tmp_path: Path) -> None:
     for content in (HEADER, HEADER + b"\n", HEADER + b"\r\n\r\n"):
         assert read(tmp_path, content) == []
-    for content in (b"", b"\n", b"\x00", b'"', b"patient,drug\nsecret,a\n", b"user\nsecret\n", HEADER[:-8] + b'"\nsecret,a'):
+    for content in (
+        b"",
+        b"\n",
+        b"\x00",
+        b'"',
+        b"patient,drug\nsecret,a\n",
+        b"user\nsecret\n",
+        HEADER[:-8] + b'"\nsecret,a',
+    ):
         with pytest.raises(InvalidData) as caught:
             read(tmp_path, content)
         assert "secret" not in str(caught.value)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tacit.entity.uploads import prototype_mechanism
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.guarantees import LossKind, epsilon_of_rho, rho_for
+from tacit.guarantees.zcdp import epsilon_within
 from tacit.mechanisms import hyperplane_tree, partition, profile_bounds, tree_prototypes
 from tacit.mechanisms.samplers import discrete_laplace
 from tacit.messages import federated_prototypes_limits as limits
@@ -30,7 +31,6 @@ from tacit.messages.federated_prototypes import (
     role_for,
     sign,
 )
-from tacit.messages.federated_prototypes_planning import epsilon_within
 from tests.unit.federated_world import ITEMS, PROTOTYPES, World, key_of
 
 MECHANISMS = ("moments", "grid", "tree")
