@@ -11,8 +11,8 @@ from scipy import sparse
 
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, Loss, epsilon_of_rho
-from tacit.guarantees.zcdp import epsilon_within
 from tacit.guarantees.rounding import up
+from tacit.guarantees.zcdp import epsilon_within
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.grid_prototypes import GridPrototypes
 from tacit.mechanisms.grid_shares import GridShares
