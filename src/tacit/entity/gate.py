@@ -52,17 +52,6 @@ class GateReport:
         """Not that a release was poor: only that it did not show here."""
         return None if self.informative else NO_INFORMATION
 
-    def private_json(self) -> dict[str, Any]:
-        """For the entity's own files."""
-        return {
-            "private": "computed from users' rows without noise: stays inside the entity; to publish it is a release",
-            "measure": self.measure,
-            "scores": {name: None if math.isnan(score) else score for name, score in self.scores.items()},
-            "chosen": str(self.chosen),
-            "cells": self.cells,
-            "flag": self.flag,
-        }
-
 
 def gated_fit(
     rows: Any, items: Floats, data_free: Floats | Sequence[Floats], settings: FitSettings, *, rng: np.random.Generator

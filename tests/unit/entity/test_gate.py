@@ -150,7 +150,7 @@ def test_without_cells_to_hold_out_the_shared_factors_are_used() -> None:
             fitted = gated(table, noise_factors(1), settings)
             assert fitted.kind is Kind.GLOBAL
             assert not fitted.report.informative
-            assert fitted.report.private_json()["scores"]["global"] is None
+            assert np.isnan(fitted.report.scores["global"])
 
 
 def test_a_tie_goes_to_the_entitys_own_fit() -> None:
@@ -282,8 +282,5 @@ def test_a_report_says_that_it_is_private() -> None:
     assert repr(report) == "GateReport(private: stays inside the entity)"
     assert str(report) == repr(report)
     assert "array" not in repr(held_out(table, np.random.default_rng(1)))
-    written = report.private_json()
-    assert "stays inside" in written["private"]
-    assert json.loads(json.dumps(written))["chosen"] in {"local", "blend", "global"}
     with pytest.raises(TypeError):
         json.dumps(report)
