@@ -1,7 +1,9 @@
 """Prototypes by a grid: what the steps spend together, exactly; the noise of an entity without users; and a look from outside."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,20 +12,28 @@ from tacit.audit import check, distribution, empirical, lattice
 from tacit.audit.cases import Case, Draws, FromOutside, Twin
 from tacit.audit.findings import By, Finding, Measure
 from tacit.audit.twins.prototypes import PublishedShares, SwapsBeyondTheirShare
-from tacit.mechanisms import GridPrototypes, ProfileBounds
+from tacit.mechanisms import (
+    GridPrototypes,
+    LocalSwaps,
+    PrivatePartition,
+    ProfileBounds,
+    SparseRecovery,
+    grid_prototypes,
+)
+from tacit.mechanisms.exponential import gumbel_choice
 from tacit.mechanisms.noise import Noise
 from tacit.mechanisms.profile_bounds import STEPS
 from tacit.mechanisms.samplers import discrete_laplace
 
 _NAME = GridPrototypes.name
-_TRIALS = (1, 3)
+_TRIALS = ((1, 1), (3, 2))  # trials, repetitions of the grid in each
 _ITEMS = 40
 _CLUSTERS = 256
 
 
 def cases() -> list[Case]:
     return [
-        *(Case(_NAME, By.EXACT, _spent(_made(1.0, trials))) for trials in _TRIALS),
+        *(Case(_NAME, By.EXACT, _spent(_made(1.0, trials, grids))) for trials, grids in _TRIALS),
         Case(_NAME, By.DISTRIBUTION, _sampler),
         *(look.case() for look in from_outside()),
     ]
@@ -56,34 +66,57 @@ def from_outside() -> list[FromOutside]:
     ]
 
 
-def _made(epsilon: float, trials: int) -> GridPrototypes:
-    return GridPrototypes(ProfileBounds(6, 3, 5.0), 2, epsilon, 100, trials=trials)
+def _made(epsilon: float, trials: int, grids: int) -> GridPrototypes:
+    return GridPrototypes(ProfileBounds(6, 3, 5.0), 2, epsilon, 100, trials=trials, repetitions=grids)
 
 
 def _spent(mechanism: Any) -> Any:
-    """The epsilons that the steps run at, as they were built, added up as fractions. What each loses is enumerated for itself."""
+    """What a release really spends: the scales and rates at which its steps are called, noted while it runs, as epsilons added up.
+
+    What each step loses at its own epsilon is enumerated for itself.
+    """
 
     def run(noise: Noise, draws: Draws) -> Finding:
         trials = mechanism.trials
         case = f"{trials} trial{'s' * (trials > 1)}, the steps together"
-        return check.judged(mechanism, case, Measure.EPSILON, float(_together(mechanism)))
+        published = isinstance(mechanism, PublishedShares)
+        spent = mechanism.epsilons.total if published else _called(mechanism, noise)
+        return check.judged(mechanism, case, Measure.EPSILON, float(spent))
 
     return run
 
 
-def _together(mechanism: Any) -> Fraction:
-    if isinstance(mechanism, PublishedShares):
-        return mechanism.epsilons.total
-    recovery = mechanism.recovery
-    steps = [
-        mechanism.repetitions * mechanism.depth / mechanism.partition.scale,  # a point has one coin at every level
-        (mechanism.swaps + 1) * mechanism.local_swaps.rate * mechanism.local_swaps.loss_bound,
-        1 / recovery.count_scale,
-        mechanism.picked * recovery.selection.rate * STEPS if recovery.selects else Fraction(0),
-        min(recovery.bounds.l1_steps, mechanism.picked * STEPS) / recovery.value_scale,
-    ]
-    together: Fraction = mechanism.trials * sum(steps, Fraction(0)) + Fraction(mechanism.epsilons.final)
-    return together
+def _called(mechanism: GridPrototypes, noise: Noise) -> Fraction:
+    """One release of few rows with every step watched, and the choice among trials."""
+    spent: list[Fraction] = []
+
+    def watched(step: Any, cost: Callable[[Any], Fraction]) -> Any:
+        real = step.release if step is not SparseRecovery else step.recover
+
+        def noted(self: Any, *arguments: Any, **named: Any) -> Any:
+            spent.append(cost(self))
+            return real(self, *arguments, **named)
+
+        return patch.object(step, real.__name__, noted)
+
+    def choice(losses: Any, rate: Fraction, source: Noise) -> Any:
+        spent.append(rate * mechanism.trial_loss_bound)
+        return gumbel_choice(losses, rate, source)
+
+    items = mechanism.bounds.items
+    with (
+        watched(PrivatePartition, lambda step: step.depth / step.scale),  # a point has one coin at every level
+        watched(LocalSwaps, lambda step: (step.swaps + 1) * step.rate * step.loss_bound),
+        watched(SparseRecovery, _recovered),
+        patch.object(grid_prototypes, "gumbel_choice", choice),
+    ):
+        mechanism.release(np.eye(items)[: items // 2], noise)
+    return sum(spent, Fraction(0))
+
+
+def _recovered(step: SparseRecovery) -> Fraction:
+    picks = step.picked * step.selection.rate * STEPS if step.selects else Fraction(0)
+    return 1 / step.count_scale + picks + min(step.bounds.l1_steps, step.picked * STEPS) / step.value_scale
 
 
 def _sampler(noise: Noise, draws: Draws) -> Finding:
