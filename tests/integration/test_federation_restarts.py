@@ -159,7 +159,7 @@ def refused_with_the_ledger_of(backup: Path, world: World, stage: str) -> bool:
     copied(backup, world.folder, ledger_only=True)
     answered = (world.folder / "a.db.runs" / world.manifest.run / stage).exists()
     try:
-        world.entity("a", again=True)
+        world.entity("a", again=True).statement()
         refused = False
     except Conflict:
         refused = True

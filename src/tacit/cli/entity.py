@@ -96,19 +96,19 @@ def release(
     no_model = watch is not None and not any(one.brought_model for one in handled)
     if no_model:
         typer.echo("tacit: no model has come.", err=True)
-    if no_model or any(one.outcome == "refused" for one in handled):
+    # A watch waits for a model: whoever can lay junk into the inbox must not be able to say that none has come.
+    if no_model or (watch is None and any(one.outcome == "refused" for one in handled)):
         raise typer.Exit(1)
 
 
 def watched(mailbox: "Mailbox", answer: "Callable[[], Answers]", every: float, longest: float | None) -> "Answers":
-    """Answers whenever the inbox has changed, or something was refused, until a new model is there or the time is over."""
+    """Answers whenever the inbox has changed, or time may cure a refusal, until a new model is there or the time is over."""
     ends, seen = math.inf if longest is None else time.monotonic() + longest, None
     while True:
         state = mailbox.state()
         if state != seen:
             handled, statement = answer()
-            # What was refused may be answered later: a file that was missing is there, an earlier step has come.
-            seen = None if any(one.outcome == "refused" for one in handled) else state
+            seen = None if any(one.again for one in handled) else state
         left = ends - time.monotonic()
         if left <= 0.0 or any(one.brought_model for one in handled):
             return handled, statement

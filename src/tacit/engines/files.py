@@ -4,12 +4,14 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 from tacit.errors import InvalidMessage
 from tacit.messages.federated_prototypes_frame import MOST_BYTES
 
 ENDING = ".fp"
+_LONGEST = 180  # bytes of a name that `write` puts more before and behind; file systems allow 255
 
 
 def write(file: Path, content: bytes) -> None:
@@ -32,17 +34,28 @@ def messages_in(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.suffix == ENDING and not file.name.startswith("."))
 
 
+def bounded(name: str) -> str:
+    """A name that a file can be written under: one that is longer is cut, and told apart by its hash."""
+    whole = os.fsencode(name)
+    return name if len(whole) <= _LONGEST else f"{name[:40]}-{sha256(whole).hexdigest()[:16]}{ENDING}"
+
+
+def told(name: str) -> str:
+    """A file's name as it can be printed, whatever bytes it has: none of them begins a line or moves a cursor."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in name)
+
+
 def read_message(file: Path) -> bytes:
     """The bytes of a file that may be anybody's: never more than a message can have. A pipe is not waited for."""
     try:
         with open(file, "rb", opener=_at_once) as content:
             if not stat.S_ISREG(os.fstat(content.fileno()).st_mode):
-                raise InvalidMessage(f"{file.name} is no file.")
+                raise InvalidMessage(f"{told(file.name)} is no file.")
             data = content.read(MOST_BYTES + 1)
     except OSError as problem:
-        raise InvalidMessage(f"{file.name} cannot be read ({problem.strerror}).") from None
+        raise InvalidMessage(f"{told(file.name)} cannot be read ({problem.strerror}).") from None
     if len(data) > MOST_BYTES:
-        raise InvalidMessage(f"{file.name} is longer than any message.")
+        raise InvalidMessage(f"{told(file.name)} is longer than any message.")
     return data
 
 

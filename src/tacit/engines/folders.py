@@ -3,11 +3,12 @@
     mailbox = Mailbox("north")            # north/inbox, north/outbox
     mailbox.answer(entity)                # answers what is in the inbox, and puts the replies into the outbox
 
-The reply to inbox/X is outbox/X. What is answered twice is the same, so a mailbox may be worked through again at any time. The
-coordinator's side is `tacit.engines.coordinator`.
+The reply to inbox/X is outbox/X (a name that is too long is cut). What is answered twice is the same, so a mailbox may be worked
+through again at any time. The coordinator's side is `tacit.engines.coordinator`.
 """
 
 import contextlib
+import errno
 import os
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tacit.engines.files import ENDING, messages_in, read_message, write
-from tacit.errors import Conflict, InvalidMessage, TacitError
+from tacit.engines.files import ENDING, bounded, messages_in, read_message, told, write
+from tacit.errors import BudgetExhausted, Conflict, InvalidData, InvalidMessage, LedgerError, TacitError
 from tacit.messages.federated_prototypes_frame import open_frame
 
 if TYPE_CHECKING:  # who only carries messages, as a node of Flower's does, loads nothing that could read rows
@@ -30,17 +31,16 @@ _STAGES = ("prototypes", "keys", "shares", "popularity", "unmask-popularity", "g
 @dataclass(frozen=True, slots=True)
 class Handled:
     """What became of one message: ``answered``, ``kept`` (nothing is to be sent), or, for a reason, ``over`` (of a run that has its
-    model: nothing is sent or spent any more) or ``refused``. ``new`` where the reply was not there before."""
+    model: nothing is sent or spent any more) or ``refused``; then ``again`` where time alone may change that. ``new`` where the
+    reply was not there before; ``brought_model`` where the entity now has a model that it did not have."""
 
-    name: str
+    name: str  # of the file, as it can be printed
     outcome: str
     reason: str | None = None
     kind: str = ""  # manifest, model or step, as the message says
     new: bool = False
-
-    @property
-    def brought_model(self) -> bool:
-        return self.new and (self.kind, self.outcome) == ("model", "kept")
+    brought_model: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,24 +101,52 @@ class Mailbox:
                 over.add(claims[file].run)
         return handled
 
-    def state(self) -> dict[str, tuple[int, int]]:
-        """Changes when a message comes, or comes again."""
+    def state(self) -> dict[str, tuple[int, int, int]]:
+        """Changes when a message comes, comes again, or can be read at last."""
         found = {}
         for file in messages_in(self.inbox):
-            with contextlib.suppress(FileNotFoundError):  # taken away just now
+            with contextlib.suppress(OSError):  # taken away just now, or a link to nothing
                 about = file.stat()
-                found[file.name] = (about.st_mtime_ns, about.st_size)
+                found[file.name] = (about.st_mtime_ns, about.st_ctime_ns, about.st_size)
         return found
 
     def _handled(self, file: Path, claim: _Claim, entity: "Entity", over: Collection[str]) -> Handled:
-        target = self.outbox / file.name
+        name, target = told(file.name), self.outbox / bounded(file.name)
+        had = _model(entity, claim)
         try:
             reply = entity.answer(read_message(file))
-        except TacitError as problem:
+            content = b"" if reply is None else reply
+            new = not target.exists() or target.read_bytes() != content
+            if new:
+                write(target, content)
+        except (TacitError, OSError) as problem:
             late = isinstance(problem, Conflict) and claim.kind == "step" and claim.run in over
-            return Handled(file.name, "over" if late else "refused", str(problem), claim.kind)
-        content = b"" if reply is None else reply
-        new = not target.exists() or target.read_bytes() != content
-        if new:
-            write(target, content)
-        return Handled(file.name, "kept" if reply is None else "answered", None, claim.kind, new)
+            outcome, reason = "over" if late else "refused", _reason(problem)
+            brought = _model(entity, claim) != had  # where it was kept, and only the empty reply could not be written
+            return Handled(name, outcome, reason, claim.kind, False, brought, _curable(problem, entity))
+        outcome, brought = "kept" if reply is None else "answered", _model(entity, claim) != had
+        return Handled(name, outcome, None, claim.kind, new, brought)
+
+
+def _model(entity: "Entity", claim: _Claim) -> tuple[int, str] | None:
+    """Which model the entity has of the run that a model claims to be of."""
+    if claim.kind != "model":
+        return None
+    try:
+        _, model = entity.shared(claim.run)
+    except TacitError:
+        return None
+    return model.number, model.hash
+
+
+def _curable(problem: TacitError | OSError, entity: "Entity") -> bool:
+    """Whether a message may be answered later though nothing comes: rows or a disk are mended, a period of the budget is over."""
+    if isinstance(problem, BudgetExhausted):
+        return any(window.budget.per.value != "lifetime" for window in entity.statement().windows)
+    return isinstance(problem, OSError | InvalidData | LedgerError)
+
+
+def _reason(problem: TacitError | OSError) -> str:
+    if isinstance(problem, TacitError):
+        return str(problem)
+    return f"it cannot be answered now ({os.strerror(problem.errno or errno.EIO)})."

@@ -2,7 +2,7 @@
 
 Of a CSV file the header is public, and decides the columns and what ends a line. Every other line is a record, and is read by
 itself: no quote, comma or odd byte in it changes how another line is read, and none is refused, as an error would tell of it. So
-ids hold no line ends.
+ids hold no line ends, and different bytes stay different ids: an id that is no text is kept as its bytes, which equal no text.
 """
 
 import csv
@@ -15,6 +15,7 @@ from tacit.messages.private_slates_parts import Item
 
 Cell: TypeAlias = tuple[Any, Any, Any]
 _BOM = b"\xef\xbb\xbf"
+_MOST_COMMAS = 1 << 17  # in a line with quotes, which cannot be split in part: one with more is left out
 
 
 def read_rows(file: Path, catalogue: Iterable[Item]) -> list[Cell]:
@@ -32,8 +33,16 @@ def read_rows(file: Path, catalogue: Iterable[Item]) -> list[Cell]:
     for line in lines:
         if line[user] is not None:
             one = None if line[item] is None else known.get(str(line[item]))
-            found.append((str(line[user]), one, 1.0 if value is None else line[value]))
+            found.append((_id(str(line[user])), one, 1.0 if value is None else line[value]))
     return found
+
+
+def _id(text: str) -> str | bytes:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogateescape")  # in a file it is written as Python shows it
+    return text
 
 
 def _parquet(file: Path) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
@@ -57,18 +66,21 @@ def _csv(file: Path) -> tuple[list[str], Iterable[list[str | None]]]:
 def _filled(lines: Iterable[bytes], columns: int) -> Iterator[list[str | None]]:
     """Of each line as many fields as there are columns: those beyond are cut, those that are missing or empty are None."""
     for line in lines:
-        fields = _fields(line)
+        fields = _fields(line, columns)
         if fields is not None:
             found: list[str | None] = [one or None for one in fields[:columns]]
             yield found + [None] * (columns - len(found))
 
 
-def _fields(line: bytes) -> list[str] | None:
-    """The fields of one line; None where a quote in it is not closed, or not at the ends of a field."""
-    text = line.removesuffix(b"\r").decode(errors="backslashreplace")  # different bytes stay different ids
+def _fields(line: bytes, columns: int = -1) -> list[str] | None:
+    """The fields of one line: so many, and perhaps more. None where a quote in it is not closed, or not at the ends of a field,
+    and where a line with quotes holds a \\r, which some would read as a line's end, or far too many fields."""
+    text = line.removesuffix(b"\r").decode(errors="surrogateescape")
     if '"' not in text:
-        return text.split(",")
+        return text.split(",", columns)
+    if "\r" in text or text.count(",") > _MOST_COMMAS:
+        return None
     try:
-        return next(csv.reader([text.replace("\r", " ")], strict=True))
+        return next(csv.reader([text], strict=True))
     except (csv.Error, StopIteration):
         return None

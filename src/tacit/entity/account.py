@@ -1,7 +1,7 @@
 """An entity's account in its own ledger: one subject for all its users. Charged, then drawn, kept and re-sent verbatim."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import reduce
 from hashlib import sha256
 from operator import add
@@ -9,6 +9,7 @@ from operator import add
 import numpy as np
 
 from tacit.checks import member
+from tacit.entity.charges import Charges
 from tacit.entity.marks import Mark
 from tacit.errors import BudgetExhausted, Conflict, InvalidParameter, LedgerDamaged, UnknownSubject
 from tacit.guarantees import ONE_USER, Guarantee, pure
@@ -22,7 +23,7 @@ from tacit.ledger.stores import Target
 
 DEFAULT = Budget(epsilon=1.0, delta=1e-5)
 SUBJECT = "users"
-_NOTES = "messages of secure sums"
+_NOTES = "messages of secure sums of"  # an entity's name: two may share a ledger
 _NOTHING = pure(0.0, ONE_USER, assumes=frozenset({"a masked message tells nothing of the rows"}))
 
 
@@ -37,11 +38,14 @@ class EntityAccount:
         accounting: Accounting | str | None,
         unprotected: Iterable[str],
         clock: Clock,
+        *,
+        entity: str,
     ) -> None:
-        self.subject = name("the subject", subject)
+        self.subject, self._notes = name("the subject", subject), name("the entity's notes", f"{_NOTES} {entity}")
         wished = None if budget is None else _terms(budget, accounting, unprotected)
         self._own = not isinstance(ledger, PrivacyLedger)
         self.ledger = ledger if isinstance(ledger, PrivacyLedger) else PrivacyLedger.open_or_create(ledger, clock=clock)
+        self._charges = Charges.beside(self.ledger)
         try:
             self.terms = self._agreed(wished, accounting, unprotected)
         except BaseException:
@@ -95,7 +99,7 @@ class EntityAccount:
         head, _, payload = kept.partition(b"\n")
         try:
             known, was_drawn = json.loads(head)
-        except ValueError as problem:
+        except (TypeError, ValueError, RecursionError) as problem:
             raise LedgerDamaged(
                 "a stored release cannot be read. Run `tacit ledger check`, restore a backup."
             ) from problem
@@ -116,8 +120,9 @@ class EntityAccount:
         A journal may be lost, or come back from an old backup: without this an entity could then be made to answer a second time,
         and two answers of a secure sum can unmask a single entity.
         """
-        self.ledger.enrol_many([_NOTES], Terms.of(Budget(1.0), ONE_USER))
-        if self.ledger.release(_NOTES, note_id, _NOTHING, lambda: sha256(content).digest()) != sha256(content).digest():
+        self.ledger.enrol_many([self._notes], Terms.of(Budget(1.0), ONE_USER))
+        digest = sha256(content).digest()
+        if self.ledger.release(self._notes, note_id, _NOTHING, lambda: digest) != digest:
             raise Conflict(
                 "another answer was sent in this stage of the run: the journal beside the ledger is not the one it was sent from. "
                 "Restore the right one; without it this entity is out of this run."
@@ -130,10 +135,14 @@ class EntityAccount:
         """How far the ledger has come, for the journal beside it."""
         statement = self.statement()
         try:
-            notes = self.ledger.statement(_NOTES).charges
+            notes = self.ledger.statement(self._notes).charges
         except UnknownSubject:
             notes = 0
         return Mark(statement.charges, *statement.spent, notes)
+
+    def charged(self, release_ids: Collection[str]) -> frozenset[str]:
+        """Those of the ids that these users were charged for."""
+        return self._charges.among(self.subject, release_ids)
 
     def close(self) -> None:
         if self._own:

@@ -76,7 +76,7 @@ class Entity:
         self._rows = PrivateRows(rows, catalogue, users)
         place = Journal(_folder(ledger) if journal is None else journal)
         catalogue_id = catalogue_hash(catalogue)
-        self._account = EntityAccount(ledger, subject, budget, accounting, unprotected, clock)
+        self._account = EntityAccount(ledger, subject, budget, accounting, unprotected, clock, entity=self.name)
         self._runs = Runs(
             self.name,
             bytes(key),
@@ -90,11 +90,6 @@ class Entity:
             noise,
             clock,
         )
-        try:
-            self._runs.require_ledger()
-        except BaseException:
-            self.close()
-            raise
 
     def __repr__(self) -> str:
         return f"Entity({self.name!r})"
@@ -110,6 +105,7 @@ class Entity:
 
     def outlook(self, manifest: bytes) -> Outlook:
         """What a signed manifest asks for: with whom, at what cost, and whether it would be refused. Charges nothing."""
+        self._runs.require_ledger()
         return self._runs.outlook(manifest)
 
     def release(self, manifest: bytes) -> bytes:
@@ -149,7 +145,10 @@ class Entity:
         raise InvalidParameter("no model has come yet: give the coordinator's last message to `answer` first.")
 
     def leave(self, run: str) -> None:
-        """Ends a run for this entity: its secrets are deleted, and nothing new is answered. For a run that was given up."""
+        """Ends a run for this entity: its secrets are deleted, and nothing new is answered. For a run that was given up.
+
+        It needs no budget, so it works beside an old ledger, too.
+        """
         self._runs.leave(run)
 
     def table(self) -> sparse.csr_array:
@@ -161,7 +160,8 @@ class Entity:
         return self._rows.ids()
 
     def statement(self) -> Statement:
-        """What was charged to the users' budget, and what is left."""
+        """What was charged to the users' budget, and what is left. A ledger older than the journal does not know: Conflict."""
+        self._runs.require_ledger()
         return self._account.statement()
 
     def close(self) -> None:

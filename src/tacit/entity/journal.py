@@ -2,6 +2,7 @@
 
     <folder>/<run>/<stage>
     <folder>/charged/<subject>-<height>     how far the ledger has come (see entity/marks.py)
+    <folder>/entries/<subject>-<digest>     the id of a charge that was made
 
 A record is whole or not there, and the first one stands: of two processes that answer at once, both send what is on the disk. Files
 are readable by their owner only. What a record keeps for later stages (the secrets of a secure sum) is deleted when a run is over.
@@ -19,7 +20,7 @@ from tacit.errors import LedgerDamaged, LedgerUnavailable
 from tacit.messages import fields
 
 MANIFEST, MODEL, LEFT = "manifest", "model", "left"
-_MARKS = "charged"
+_MARKS, _IDS = "charged", "entries"
 _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 
 
@@ -43,7 +44,7 @@ class Record:
             message, reply, state, digest = json.loads(head)
             if len(content) != reply + state or sha256(content).hexdigest() != digest:
                 raise ValueError
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             raise LedgerDamaged(
                 "a record in the journal beside the ledger is damaged. Restore the journal from a backup; without it this entity "
                 "cannot go on in its run."
@@ -131,6 +132,29 @@ class Journal:
         except OSError as problem:
             raise _unavailable(problem) from None
         return None
+
+    def put_id(self, prefix: str, text: str) -> None:
+        """Keeps the id of a charge durably, once."""
+        target = self.folder / _IDS / f"{prefix}{sha256(text.encode()).hexdigest()}"
+        try:
+            if not target.is_file():
+                with self._written(target, text.encode()) as file:
+                    os.replace(file, target)
+                    _flush(file.parent)
+        except OSError as problem:
+            raise _unavailable(problem) from None
+
+    def ids(self, prefix: str) -> list[str]:
+        """All ids that were kept under this prefix."""
+        folder = self.folder / _IDS
+        try:
+            files = sorted(folder.glob(f"{prefix}*")) if folder.is_dir() else []
+            found = {file.name: file.read_bytes() for file in files}
+        except OSError as problem:
+            raise _unavailable(problem) from None
+        if any(name != f"{prefix}{sha256(content).hexdigest()}" for name, content in found.items()):
+            raise LedgerDamaged("the journal's note of a charge is damaged. Restore the journal from a backup.")
+        return [content.decode() for content in found.values()]
 
     def _marks(self, prefix: str) -> list[tuple[str, int]]:
         folder = self.folder / _MARKS

@@ -4,10 +4,13 @@ Charges are never taken back, so the number of charges of a subject and all they
 After every charge, and before an answer leaves, the journal notes both. A crash in between leaves an older note, never one that is
 ahead of the ledger. With an older ledger the journal would go on, and other runs would be charged to a budget that has forgotten
 what was spent. If both come from old copies of the same time nothing here can notice it.
+
+Numbers alone would not do: an old copy catches up with them when others charge the same subject. So the ids of the entity's own
+charges are noted as well, and each of them must be in the ledger.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -34,6 +37,9 @@ class Mark:
     def reaches(self, other: "Mark") -> bool:
         return all(getattr(self, one) >= getattr(other, one) for one in self.__slots__)
 
+    def joined(self, other: "Mark") -> "Mark":
+        return Mark(*(max(getattr(self, one), getattr(other, one)) for one in self.__slots__))
+
     def to_bytes(self) -> bytes:
         return json.dumps([getattr(self, one) for one in self.__slots__]).encode()
 
@@ -43,30 +49,45 @@ class Mark:
             found = json.loads(data)
             if [type(one) for one in found] != [int] * len(cls.__slots__):
                 raise ValueError
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             raise LedgerDamaged(
                 "the journal's note of how far the ledger has come is damaged. Restore the journal from a backup."
             ) from None
         return cls(*found)
 
 
-def require_reached(journal: Journal, subject: str, now: Callable[[], Mark]) -> None:
-    """Refuses a ledger that knows less than was noted of it. It is asked after the notes were read: others may be charging it."""
-    noted = _noted(journal, subject)
+_NOTHING = Mark(0, 0, 0, 0, 0)
+
+
+def require_reached(
+    journal: Journal, subject: str, now: Callable[[], Mark], charged: Callable[[Collection[str]], Collection[str]]
+) -> None:
+    """Refuses a ledger that knows less than was noted of it. It is asked after the notes were read: others may be charging it.
+
+    ``charged`` tells which of some ids the subject was charged for.
+    """
+    noted, ids = _noted(journal, subject), journal.ids(_prefix(subject))
     records = _records(journal) if noted is None else 0
     known = now()
-    if known.charges < records or not (noted is None or known.reaches(noted)):
+    reached = known.charges >= records and (noted is None or known.reaches(noted))
+    if not reached or set(ids) - set(charged(ids)):
         raise Conflict(
             "the ledger is older than the journal beside it: charges are missing from it that were made. Nothing was charged and "
             "nothing is sent. Restore the newest ledger, or name a new subject after counting what was spent."
         )
 
 
-def note(journal: Journal, subject: str, now: Mark) -> None:
-    """Notes, durably, how far the ledger has come. Whatever others note at the same time, the highest one counts."""
-    noted = _noted(journal, subject)
-    if now.height > (0 if noted is None else noted.height):
-        journal.put_mark(_prefix(subject), now.height, now.to_bytes())
+def note(journal: Journal, subject: str, now: Mark, ids: Collection[str] = ()) -> None:
+    """Notes, durably, how far the ledger has come, and these ids of charges that are in it.
+
+    Nothing that was noted before is taken back, and whatever others note at the same time, the highest mark counts.
+    """
+    for one in ids:
+        journal.put_id(_prefix(subject), one)
+    noted = _noted(journal, subject) or _NOTHING
+    highest = now.joined(noted)
+    if highest != noted:
+        journal.put_mark(_prefix(subject), highest.height, highest.to_bytes())
 
 
 def _noted(journal: Journal, subject: str) -> Mark | None:

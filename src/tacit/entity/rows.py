@@ -13,8 +13,9 @@ How rows are read is decided by what holds them, never by what is in it, so that
 """
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +23,7 @@ from scipy import sparse
 
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.mechanisms.arrays import real_table
+from tacit.mechanisms.arrays import PLAIN_NUMBERS, real_cell, real_table
 from tacit.messages.private_slates_parts import Item
 
 Rows: TypeAlias = (
@@ -33,6 +34,11 @@ Rows: TypeAlias = (
     | Iterable[tuple[Any, Any, Any]]
     | Callable[[], Any]
 )
+
+T = TypeVar("T")
+
+# ids of these types are told apart by nothing that a record could bring along
+_PLAIN_IDS = frozenset({str, bytes, type(None), np.str_, np.bytes_}) | PLAIN_NUMBERS
 
 
 class PrivateRows:
@@ -63,15 +69,14 @@ class PrivateRows:
         if isinstance(rows, Ratings):
             return self._from_ratings(rows)
         if isinstance(rows, Mapping):
-            cells = ((user, item, value) for user, row in rows.items() for item, value in _cells(row))
-            return self._from_triples(cells)
+            return self._from_triples((user, *cell) for user, row in rows.items() for cell in _cells(row))
         if self._users is not None or sparse.issparse(rows) or hasattr(rows, "__array__"):
             return self._from_table(rows)
         if isinstance(rows, str | bytes | bytearray | os.PathLike) or not isinstance(rows, Iterable):
             raise InvalidInput(
                 "rows must be a table (an array or a sparse matrix), Ratings, {user: {item: value}}, or cells (user, item, value)."
             )
-        return self._from_triples(one for one in rows if isinstance(one, tuple | list) and len(one) == 3)
+        return self._from_triples(cell for cell in map(_cell, rows) if cell is not None)
 
     def _from_ratings(self, ratings: Ratings) -> sparse.csr_array:
         places = np.array([self._place.get(item, -1) for item in ratings.catalogue.ids.tolist()], dtype=np.int64)
@@ -90,19 +95,19 @@ class PrivateRows:
         coordinates = table.tocoo()
         return self._summed(codes[coordinates.row], coordinates.col, coordinates.data, len(self._ids))
 
-    def _from_triples(self, cells: Iterable[Sequence[Any]]) -> sparse.csr_array:
+    def _from_triples(self, cells: Iterable[tuple[Any, ...]]) -> sparse.csr_array:
         users, places, values = [], [], []
         for user, item, value in cells:
             users.append(user)
             places.append(_found(self._place, item))
-            values.append(_number(value))
+            values.append(real_cell(value))
         codes, self._ids = _codes(users)
         numbers = np.array(values, dtype=np.float64)
         return self._summed(codes, np.array(places, dtype=np.int64), numbers, len(self._ids))
 
     def _summed(self, users: NDArray[Any], places: NDArray[Any], values: NDArray[Any], count: int) -> sparse.csr_array:
-        """Cells of the same user and item are added up, once what is no finite number has become 0."""
-        known = places >= 0
+        """Cells of the same user and item are added up, once what is no finite number has become 0; -1 is no user and no item."""
+        known = (places >= 0) & (users >= 0)
         numbers = np.nan_to_num(values[known].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
         shape = (count, len(self._place))
         with np.errstate(all="ignore"):
@@ -116,34 +121,72 @@ class PrivateRows:
         return table
 
 
-def _cells(row: Any) -> Iterable[tuple[Any, Any]]:
-    return row.items() if isinstance(row, Mapping) else ()
-
-
-def _found(places: Mapping[Any, int], item: Any) -> int:
+def _cell(cell: Any) -> tuple[Any, Any, Any] | None:
+    """User, item and value; None for what is no cell. Whatever a record does when it is looked at, nobody hears of it."""
     try:
-        return places.get(item, -1)
-    except TypeError:  # what cannot be looked up is no item
-        return -1
+        if not isinstance(cell, tuple | list) or len(cell) != 3:
+            return None
+        user, item, value = cell
+    except Exception:
+        return None
+    return user, item, value
 
 
-def _number(value: Any) -> float:
+def _cells(row: Any) -> list[tuple[Any, Any]]:
     try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
+        return [(item, value) for item, value in row.items()] if isinstance(row, Mapping) else []
+    except Exception:
+        return []
+
+
+def _found(places: Mapping[Any, int], key: Any) -> int:
+    """The place of a key; -1 for what is not there, and for what cannot be looked up."""
+    return _tried(key, lambda: places.get(key, -1), -1)
 
 
 def _codes(users: Iterable[Any]) -> tuple[NDArray[np.int64], list[Any]]:
-    """A number for each id, the same for the same id; and the ids by their numbers."""
-    known: dict[Any, int] = {}
-    codes = [known.setdefault(_id(user), len(known)) for user in users]
-    return np.array(codes, dtype=np.int64), list(known)
+    """A number for each id, the same for the same id, and -1 for what cannot be one; and the ids by their numbers.
+
+    Ids of classes of somebody's own are kept apart: what they do when they are compared takes nobody else's record away.
+    """
+    plain: dict[Any, int] = {}
+    others: dict[Any, int] = {}
+    codes: list[int] = []
+    ids: list[Any] = []
+    for user in users:
+        key = _id(user)
+        code = _found(plain, key)
+        if code < 0 and others:
+            code = _found(others, key)
+        if code < 0:
+            code = _added(plain if type(key) in _PLAIN_IDS else others, key, len(ids))
+            ids += [key] if code >= 0 else []
+        codes.append(code)
+    return np.array(codes, dtype=np.int64), ids
+
+
+def _added(known: dict[Any, int], key: Any, code: int) -> int:
+    return _tried(key, lambda: code if known.setdefault(key, code) == code else -1, -1)
 
 
 def _id(user: Any) -> Any:
+    def hashed() -> Any:
+        try:
+            hash(user)
+        except TypeError:  # a list, or a tuple that holds one
+            return str(repr(user))
+        return user
+
+    return user if type(user) in _PLAIN_IDS else _tried(user, hashed, user)
+
+
+def _tried(key: Any, look_up: Callable[[], T], otherwise: T) -> T:
+    """A class of somebody's own may raise, or warn, when it is hashed or compared: either would tell of a record."""
     try:
-        hash(user)
-    except TypeError:  # a list, or a tuple that holds one
-        return repr(user)
-    return user
+        if type(key) in _PLAIN_IDS:
+            return look_up()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return look_up()
+    except Exception:
+        return otherwise

@@ -1,6 +1,6 @@
 """The runs that an entity takes part in: which message is answered, and that it is answered once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -57,7 +57,7 @@ class Runs:
         raise InvalidMessage("expected a manifest, a step or a model.")
 
     def leave(self, run: str) -> None:
-        """Deletes the secrets of a run; nothing new is answered in it."""
+        """Deletes the secrets of a run; nothing new is answered in it. The ledger is not asked: it may be lost."""
         self.manifest(run)
         self.journal.write(run, LEFT, Record("", b""))
         self.journal.forget_secrets(run)
@@ -80,7 +80,7 @@ class Runs:
         try:
             self._require_known(manifest)
             charged = self._charged(manifest)
-            cost = self.account.cost(charged)
+            cost = self.account.cost(list(charged.values()))
             if not joined:
                 self._require_allowed(manifest, charged)
         except TacitError as problem:
@@ -88,16 +88,21 @@ class Runs:
         known = frozenset(one.name for one in manifest.roster if self.policy.knows(one, self.name))
         return Outlook(manifest, known, cost, self.account.statement(), joined, refusal)
 
-    def _charged(self, manifest: Manifest) -> list[Guarantee]:
-        """All that this entity would release in a run; refuses numbers that a mechanism cannot work with."""
+    def _charged(self, manifest: Manifest) -> dict[str, Guarantee]:
+        """All that this entity would release in a run, by its stage; refuses numbers that a mechanism cannot work with."""
         me = manifest.member(self.name)
-        return all_guarantees(manifest, self.noise) if me is not None and me.contributes else []
+        return all_guarantees(manifest, self.noise) if me is not None and me.contributes else {}
 
-    def _require_allowed(self, manifest: Manifest, charged: Sequence[Guarantee]) -> None:
-        """Before the first charge: policy, all numbers of all stages, and room for all of them."""
+    def _require_allowed(self, manifest: Manifest, charged: Mapping[str, Guarantee]) -> None:
+        """Before the first charge: policy, all numbers of all stages, and room for all of them.
+
+        What the ledger has charged before, for a journal that is lost, needs no room a second time.
+        """
         self._require_in_time(manifest)
         self.policy.require(manifest, self.name)
-        self.account.require_room(charged)
+        by_entry = {entry_of(manifest, stage, self.name): guarantee for stage, guarantee in charged.items()}
+        made = self.account.charged(by_entry.keys())
+        self.account.require_room([guarantee for entry, guarantee in by_entry.items() if entry not in made])
 
     def _join(self, message: bytes, frame: Frame) -> bytes | None:
         manifest = Manifest.from_frame(frame, self.coordinator)
@@ -119,13 +124,13 @@ class Runs:
 
     def require_ledger(self) -> None:
         """Refuses a ledger that is older than the journal, before anything is answered, also what was answered before."""
-        require_reached(self.journal, self.account.subject, self.account.mark)
+        require_reached(self.journal, self.account.subject, self.account.mark, self.account.charged)
 
-    def _noted(self) -> None:
-        note(self.journal, self.account.subject, self.account.mark())
+    def _noted(self, entry: str) -> None:
+        note(self.journal, self.account.subject, self.account.mark(), self.account.charged([entry]))
 
     def _answered(self, manifest: Manifest, stage: str, frame: Frame, step: Step | None) -> bytes:
-        asked = frame.digest
+        asked, entry = frame.digest, entry_of(manifest, stage, self.name)
         record = self.journal.read(manifest.run, stage)
         if record is None:
             place = manifest.stages.index(stage)
@@ -141,13 +146,13 @@ class Runs:
             try:
                 record = stages.answer(stage, asked, step, before, session)
             finally:
-                self._noted()  # a charge whose draw failed, too
+                self._noted(entry)  # a charge whose draw failed, too
             record = self.journal.write(manifest.run, stage, record)
         if record.message != asked:
             raise Conflict("this stage of the run was answered before, to another message. It is answered once.")
         if manifest.is_secure:
-            self.account.require_first(f"{entry_of(manifest, stage)} sent", record.reply)
-        self._noted()
+            self.account.require_first(f"{entry} sent", record.reply)
+        self._noted(entry)
         if stage == LAST_SECRET:
             self.journal.forget_secrets(manifest.run)
         return record.reply

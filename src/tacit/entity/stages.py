@@ -49,13 +49,13 @@ class Stages:
         head = None if step is None else step.head
         content = self._released(stage, asked, head)
         forms = shapes(self.manifest, stage, 0 if head is None else len(head)) or {}
-        return Reply(stage, self.name, entry_of(self.manifest, stage), unpacked(content, forms))
+        return Reply(stage, self.name, entry_of(self.manifest, stage, self.name), unpacked(content, forms))
 
     def _secure(self, stage: str, asked: str, step: Step | None, before: Record | None) -> tuple[Reply, bytes]:
         party = self._party(before)
         body = self._message(party, stage, asked, step)
         state = b"" if stage == LAST_SECRET else party.to_bytes()
-        entry = entry_of(self.manifest, stage) if stage in RELEASES else ""
+        entry = entry_of(self.manifest, stage, self.name) if stage in RELEASES else ""
         return Reply(stage, self.name, entry, {BODY: np.frombuffer(body, dtype=np.uint8)}), state
 
     def _message(self, party: SecureParty, stage: str, asked: str, step: Step | None) -> bytes:
@@ -85,7 +85,7 @@ class Stages:
             self.rows.table()
         )  # a file that is missing, a table of another shape: found out before anything is charged
         return self.account.release(
-            entry_of(self.manifest, stage), asked, upload.guarantee, lambda: packed(upload.draw(table))
+            entry_of(self.manifest, stage, self.name), asked, upload.guarantee, lambda: packed(upload.draw(table))
         )
 
     def _party(self, before: Record | None) -> SecureParty:

@@ -53,11 +53,11 @@ def upload_of(manifest: Manifest, stage: str, head: NDArray[np.int64] | None, no
     return Upload(_with(charged, noise), lambda rows: {"steps": share.release(rows, noise).value.steps})
 
 
-def all_guarantees(manifest: Manifest, noise: Noise) -> list[Guarantee]:
-    """What every release of the run promises by itself. Refuses numbers that a mechanism cannot work with."""
+def all_guarantees(manifest: Manifest, noise: Noise) -> dict[str, Guarantee]:
+    """What every release of the run promises by itself, by its stage. Refuses numbers that a mechanism cannot work with."""
     first = np.zeros(1, dtype=np.int64)
     stages = [stage for stage in manifest.stages if stage in ("prototypes", "popularity", "gram")]
-    return [upload_of(manifest, stage, first, noise).guarantee for stage in stages]
+    return {stage: upload_of(manifest, stage, first, noise).guarantee for stage in stages}
 
 
 def packed(arrays: Arrays) -> bytes:

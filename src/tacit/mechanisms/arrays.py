@@ -1,6 +1,7 @@
 """Private input as arrays of floats. What is refused is refused for its shape or kind, and never shown."""
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from scipy import sparse
 from tacit.errors import InvalidInput
 
 # cells of these types become floats of the same value in whatever company; all others are read one by one
-_PLAIN = frozenset(
+PLAIN_NUMBERS = frozenset(
     {bool, int, float, np.bool_, np.float16, np.float32, np.float64}
     | {np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
 )
@@ -53,7 +54,7 @@ def real_table(raw: Any, what: str, columns: int | None = None) -> sparse.csr_ar
     if dense.ndim != 2:
         raise InvalidInput(f"{what} must be a table: one row for each user.")
     if dense.dtype.kind == "O":
-        dense = np.array([[_float(cell) for cell in row] for row in dense], dtype=np.float64).reshape(dense.shape)
+        dense = np.array([[real_cell(cell) for cell in row] for row in dense], dtype=np.float64).reshape(dense.shape)
     return sparse.csr_array(real_array(dense, what))
 
 
@@ -65,19 +66,22 @@ def _from_lists(raw: Any, what: str, columns: int | None) -> NDArray[np.float64]
     if not users or len(rows) < len(users) or len({len(row) for row in rows}) > 1:
         raise InvalidInput(f"{what} must be a table: one row for each user, all of one length.")
     try:
-        if not all(_PLAIN.issuperset(map(type, row)) for row in rows):
+        if not all(PLAIN_NUMBERS.issuperset(map(type, row)) for row in rows):
             raise OverflowError
         dense = np.array(rows, dtype=np.float64)
     except OverflowError:  # a whole number beyond floats, or a cell of another type
-        dense = np.array([[_float(cell) for cell in row] for row in rows], dtype=np.float64)
+        dense = np.array([[real_cell(cell) for cell in row] for row in rows], dtype=np.float64)
     return dense.reshape(len(rows), len(rows[0]))
 
 
 def _cells(row: Any) -> list[Any] | None:
     """What stands in a list or an array, one by one; None if it is neither."""
-    if isinstance(row, str | bytes | bytearray | memoryview):
+    try:
+        if isinstance(row, str | bytes | bytearray | memoryview):
+            return None
+        return list(row) if isinstance(row, Sequence) or (hasattr(row, "__array__") and np.ndim(row) > 0) else None
+    except Exception:  # of whatever class, and whatever it says
         return None
-    return list(row) if isinstance(row, Sequence) or (hasattr(row, "__array__") and np.ndim(row) > 0) else None
 
 
 def _array(raw: Any) -> NDArray[Any] | None:
@@ -90,14 +94,16 @@ def _array(raw: Any) -> NDArray[Any] | None:
 def _wide(cell: Any) -> float | None:
     """NaN for nothing, None for what is no number; a whole number beyond floats is infinite: to refuse it would tell of it."""
     try:
-        return math.nan if cell is None else _number(cell)
-    except OverflowError:
-        return math.inf if cell > 0 else -math.inf
+        try:
+            return math.nan if cell is None else _number(cell)
+        except OverflowError:
+            return math.inf if cell > 0 else -math.inf
     except Exception:
         return None
 
 
-def _float(cell: Any) -> float:
+def real_cell(cell: Any) -> float:
+    """The number in one cell, whatever stands in it; NaN for what is none. It raises nothing and warns of nothing."""
     try:
         return _number(cell)
     except Exception:  # whatever a cell does when it is asked for its value, it is no number
@@ -105,9 +111,13 @@ def _float(cell: Any) -> float:
 
 
 def _number(cell: Any) -> float:
+    if type(cell) in PLAIN_NUMBERS:
+        return float(cell)
     if isinstance(cell, np.ndarray) and cell.ndim == 0:
         cell = cell[()]
     # float() takes arrays of one number, durations and, with a warning, complex numbers
     if isinstance(cell, np.ndarray) or (isinstance(cell, np.generic) and cell.dtype.kind not in "biufUS"):
         raise TypeError
-    return float(cell)
+    with warnings.catch_warnings():  # a class of somebody's own may warn, which would tell of the cell
+        warnings.simplefilter("ignore")
+        return float(cell)

@@ -6,6 +6,7 @@ A reply is read as a whole or refused as a whole, with one of a fixed list of co
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -76,9 +77,12 @@ class Reply:
         )
 
 
-def entry_of(manifest: Manifest, stage: str) -> str:
-    """What the release of a stage is known by in the ledger of every entity."""
-    return f"{VERSION} {manifest.run} {stage}"
+def entry_of(manifest: Manifest, stage: str, sender: str) -> str:
+    """What an entity's release of a stage is known by in its ledger, which other entities may share.
+
+    Ledgers take ids of up to 128 characters; a name may have 64, so a digest stands for it.
+    """
+    return f"{VERSION} {manifest.run} {sha256(sender.encode()).hexdigest()[:16]} {stage}"
 
 
 def most_bytes(manifest: Manifest, stage: str, head: int = 0) -> int:
@@ -129,7 +133,7 @@ def read_reply(frame: Frame, manifest: Manifest, head: int = 0) -> Reply:
     if any(header[name] != value or type(header[name]) is not type(value) for name, value in _header(manifest).items()):
         raise Refused(Code.WRONG_TERMS)
     releases = stage in ("prototypes", "popularity", "gram")
-    if entry != (entry_of(manifest, stage) if releases else ""):
+    if entry != (entry_of(manifest, stage, header["from"]) if releases else ""):
         raise Refused(Code.WRONG_TERMS)
     arrays = _arrays(frame, manifest, stage, head)
     if stage == "prototypes":

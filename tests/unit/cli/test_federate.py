@@ -254,13 +254,52 @@ def test_a_watch_ends_in_time_and_answers_only_when_something_came(
     assert (status, err) == (1, "tacit: no model has come.\n")
     assert slept == [4.0, 4.0, 2.0]
     assert len(looks) == 1
-    # What is refused is tried again: the rows may be there by then.
-    tacit("federate", "open", "run", "run.toml")
+    # Junk stays junk: it is refused, and told, once.
     Path("north", "inbox", "bad.fp").write_bytes(b"nonsense")
     now[0], looks[:] = 0.0, []
     courier(later, later, lambda: now.__setitem__(0, 10.0))
     status, out, _ = tacit("entity", "release", "north.toml", "--watch", "4", "--for", "10")
-    assert (status, len(looks), out.count("bad.fp")) == (1, 4, 1)
+    assert (status, len(looks), out.count("refused")) == (1, 1, 1)
+    # What time can cure is tried again, and told once: the rows may be there by then.
+    write_run(aggregation='"none"')
+    tacit("federate", "open", "run", "run.toml")
+    inbox_of("north")
+    rows = Path("north.csv").read_bytes()
+    Path("north.csv").write_bytes(b"patient,drug\n")
+    now[0], looks[:] = 0.0, []
+    courier(later, later, lambda: (Path("north.csv").write_bytes(rows), now.__setitem__(0, 10.0)))
+    status, out, _ = tacit("entity", "release", "north.toml", "--watch", "4", "--for", "10")
+    assert (status, len(looks), out.count("must have the columns"), out.count("answered")) == (1, 4, 1, 1)
+
+
+def test_a_watch_ends_well_with_a_new_model_only_whatever_else_is_in_the_inbox(tacit: Commands, courier: Any) -> None:
+    write_run(mechanism='"tree"', k="3", items_each="8", value_bound="5.0", rank="2")
+    tacit("federate", "open", "run", "run.toml")
+    carry(tacit)
+    tacit("federate", "step", "run", "--key", "coordinator.key")
+    Path("north", "inbox", "bad.fp").write_bytes(b"nonsense")
+    courier(lambda: inbox_of("north"))
+    status, out, err = tacit("entity", "release", "north.toml", "--watch", "7")
+    assert (status, err, out.count("refused")) == (0, "", 1)
+    assert tacit("entity", "release", "north.toml")[0] == 1  # without a watch, what was refused counts
+    (model,) = Path("north", "inbox").glob("*-model.fp")
+    shutil.copy(model, model.with_name("copy.fp"))
+    shutil.rmtree(Path("north", "outbox"))  # carried away
+    courier()
+    status, _, err = tacit("entity", "release", "north.toml", "--watch", "5", "--for", "0")
+    assert (status, err) == (1, "tacit: no model has come.\n")
+
+
+@pytest.mark.parametrize("words", [(), ("--json", "-")], ids=["text", "json"])
+def test_a_name_that_is_no_text_is_told(tacit: Commands, words: tuple[str, ...]) -> None:
+    Path("north", "inbox").mkdir(parents=True)
+    try:
+        with open(b"north/inbox/\xff.fp", "wb") as out:
+            out.write(b"nonsense")
+    except OSError:
+        pytest.skip("this file system has no such names")
+    status, told, err = tacit("entity", "release", "north.toml", *words)
+    assert (status, err, "udcff.fp" in told) == (1, "", True)
 
 
 def test_a_watch_is_ended_by_an_interrupt(tacit: Commands, courier: Any) -> None:

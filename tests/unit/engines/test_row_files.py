@@ -1,6 +1,7 @@
 """Rows in files: one line is one record, and whatever it holds, no other line is read differently and nothing is told."""
 
 import logging
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import polars
 import pytest
 
 from tacit.engines.row_files import read_rows
+from tacit.entity.rows import PrivateRows
 from tacit.errors import InvalidData
 
 ITEMS = ["a", "b", "c, d", 'e"f', "None", "ä"]
@@ -99,11 +101,42 @@ def test_short_lines_are_filled_and_long_ones_cut(tmp_path: Path) -> None:
 
 
 def test_odd_bytes_do_not_make_two_users_one(tmp_path: Path) -> None:
-    found = read(tmp_path, b"user,item\n\xff,a\n\xfe,a\n\xc3\xa4,\xc3\xa4\n")
-    assert len({user for user, _, _ in found}) == 3
-    assert found[2] == ("ä", "ä", 1.0)
+    odd = [b"\xff", b"\xfe", b"\\xff", b"\\udcff", b"\xed\xb3\xbf", b"\xef\xbf\xbd", b"b'\\xff'", b"u\xff", b"u"]
+    found = read(tmp_path, b"user,item\n" + b"".join(one + b",a\n" for one in odd) + b"\xc3\xa4,\xc3\xa4\n")
+    assert len({user for user, _, _ in found}) == len(odd) + 1
+    assert found[2][0] == "\\xff"
+    assert found[-1] == ("ä", "ä", 1.0)
     for user, _, _ in found:
-        user.encode()  # and each can be written to a file
+        str(user).encode()  # and each can be written to a file
+    rows = PrivateRows(found, ITEMS)
+    assert rows.table().shape == (len(odd) + 1, len(ITEMS))
+    assert len(set(rows.ids())) == len(odd) + 1
+
+
+def test_a_carriage_return_makes_no_two_users_one(tmp_path: Path) -> None:
+    found = read(tmp_path, b'user,item\n"a\rb",a\na b,a\na\rb,a\n"ab",a\nab,a\n"u",a\r,3\n"v",a\r\n')
+    assert [user for user, _, _ in found] == ["a b", "a\rb", "ab", "ab", "v"]
+
+
+@pytest.mark.parametrize("start", [b"u1,a,3,", b'"u1",a,3,'], ids=["plain", "quoted"])
+def test_a_line_of_commas_is_not_split_into_all_its_fields(tmp_path: Path, start: bytes) -> None:
+    long = 3_000_000
+    content = HEADER + b"\n" + start + b"," * long + b"\nu2,a,4\n"
+    (tmp_path / "rows.csv").write_bytes(content)
+    tracemalloc.start()
+    try:
+        found = read_rows(tmp_path / "rows.csv", ITEMS)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found[-1] == ("u2", "a", "4")
+    assert most < 7 * long  # the list of its fields alone would be 8 bytes for each
+
+
+def test_a_line_with_quotes_and_many_commas_is_read_up_to_a_bound(tmp_path: Path) -> None:
+    few, many = b"," * 100_000, b"," * 200_000
+    found = read(tmp_path, HEADER + b'\n"u1",a,3' + few + b'\n"u2",a,3' + many + b"\nu3,a,3" + many + b"\n")
+    assert [user for user, _, _ in found] == ["u1", "u3"]
 
 
 @pytest.mark.parametrize(

@@ -468,7 +468,7 @@ def test_a_reply_names_no_user_and_no_number_of_users(made: Any) -> None:
     rows = {f"patient-{user}": {"item-1": 1.0} for user in range(USERS)}
     reply = world.entity("a", rows).answer(world.opening())
     assert b"patient" not in reply
-    assert open_frame(reply).header["entry"] == f"fp/1 {world.manifest.run} prototypes"
+    assert open_frame(reply).header["entry"] == f"fp/1 {world.manifest.run} ca978112ca1bbdca prototypes"  # of "a"
 
 
 def test_prototypes_are_cut_to_the_bounds(made: Any) -> None:

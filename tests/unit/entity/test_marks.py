@@ -3,20 +3,22 @@
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tacit.entity import Entity
 from tacit.entity import journal as journals
 from tacit.entity.journal import Journal, Record
 from tacit.entity.marks import Mark, note, require_reached
-from tacit.errors import Conflict, LedgerDamaged
+from tacit.errors import BudgetExhausted, Conflict, LedgerDamaged
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger
-from tests.unit.federated_world import World, no_rows
+from tacit.messages.federated_prototypes import open_frame, public_of
+from tests.unit.federated_world import World, key_of, no_rows, rows_of
 
 KINDS: list[tuple[str, dict[str, Any]]] = [
     ("grid", {}),
@@ -26,6 +28,11 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
 ]
 NOTHING = Mark(0, 0, 0, 0, 0)
 OLDER = "older than the journal"
+
+
+def everything(ids: Collection[str]) -> Collection[str]:
+    """A ledger that was charged for all of them."""
+    return ids
 
 
 @pytest.fixture
@@ -79,7 +86,7 @@ def delete(world: World, journal: bool = False) -> None:
 
 @pytest.mark.parametrize(("mechanism", "own"), KINDS, ids=str)
 @pytest.mark.parametrize("lost", ["restored", "deleted"])
-def test_after_a_charge_an_older_ledger_or_none_is_not_opened(
+def test_after_a_charge_an_older_ledger_or_none_is_not_used(
     made: Callable[..., World], mechanism: str, own: dict[str, Any], lost: str
 ) -> None:
     world = made(mechanism, **own)
@@ -90,7 +97,10 @@ def test_after_a_charge_an_older_ledger_or_none_is_not_opened(
     newest = Copies(world)
     before.restore() if lost == "restored" else delete(world)
     with pytest.raises(Conflict, match=OLDER):
-        world.entity("a", no_rows)
+        world.entity("a", no_rows).statement()
+    for refused in (world.entity("a").answer, world.entity("a").outlook):
+        with pytest.raises(Conflict, match=OLDER):
+            refused(world.opening())
     newest.restore()
     assert world.entity("a", no_rows).answer(world.opening()) is not None
 
@@ -162,7 +172,7 @@ def test_keys_that_were_sent_are_missed_in_a_new_ledger(made: Callable[..., Worl
     assert world.entity("a").statement().charges == 0
     delete(world)
     with pytest.raises(Conflict, match=OLDER):
-        world.entity("a", no_rows)
+        world.entity("a", no_rows).statement()
 
 
 def test_a_charge_whose_draw_failed_is_noted_too(made: Callable[..., World]) -> None:
@@ -175,7 +185,7 @@ def test_a_charge_whose_draw_failed_is_noted_too(made: Callable[..., World]) -> 
         world.entity("a", noise=CountedNoise(fail_after=1)).answer(world.opening())
     before.restore()
     with pytest.raises(Conflict, match=OLDER):
-        world.entity("a", no_rows)
+        world.entity("a", no_rows).statement()
 
 
 def test_a_refused_run_notes_nothing(made: Callable[..., World]) -> None:
@@ -215,7 +225,129 @@ def test_another_subject_starts_anew(made: Callable[..., World]) -> None:
     assert entity.answer(replace(world.manifest, title="second").signed(world.key)) is not None
     delete(world)
     with pytest.raises(Conflict, match=OLDER):
-        world.entity("a", subject="users after the loss")
+        world.entity("a", subject="users after the loss").statement()
+
+
+def charge(world: World, release_id: str, epsilon: float = 1.0) -> None:
+    """As another program does."""
+    close(world)
+    with PrivacyLedger.open(world.folder / "a.db") as ledger:
+        ledger.charge("users", release_id, pure(epsilon, ONE_USER))
+
+
+def test_an_old_ledger_does_not_catch_up_by_the_charges_of_others(made: Callable[..., World]) -> None:
+    """As many charges, of as much: all numbers are reached, but what was released is not among them."""
+    world, budget = made("grid", epsilon=2.0), Budget(8.0)
+    world.entity("a", budget=budget)
+    before = Copies(world)
+    world.entity("a", budget=budget).answer(world.opening())
+    newest = Copies(world)
+    before.restore()
+    for number in range(3):
+        charge(world, f"something else {number}", 2.0)
+    entity = world.entity("a", no_rows, budget=budget)
+    assert entity._account.statement().charges == 3
+    second = replace(world.manifest, title="second").signed(world.key)
+    for message in (world.opening(), second):
+        with pytest.raises(Conflict, match=OLDER):
+            entity.answer(message)
+    newest.restore()
+    assert world.entity("a", no_rows, budget=budget).answer(world.opening()) is not None
+
+
+def test_a_charge_whose_draw_failed_is_missed_too_whatever_others_charged(made: Callable[..., World]) -> None:
+    from tests.unit.entity.test_entity import CountedNoise
+
+    world, budget = made("grid", epsilon=2.0), Budget(8.0)
+    world.entity("a", budget=budget)
+    before = Copies(world)
+    with pytest.raises(Conflict, match="used up"):
+        world.entity("a", budget=budget, noise=CountedNoise(fail_after=1)).answer(world.opening())
+    before.restore()
+    charge(world, "something else", 3.0)
+    with pytest.raises(Conflict, match=OLDER):
+        world.entity("a", no_rows, budget=budget).statement()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "own"), [("grid", {}), ("tree", {}), ("moments", {"aggregation": "none"})], ids=str
+)
+def test_what_was_charged_needs_no_room_again_when_the_journal_is_lost(
+    made: Callable[..., World], mechanism: str, own: dict[str, Any]
+) -> None:
+    """The budget is just what the run costs."""
+    world = made(mechanism, **own)
+    run = world.federation()
+    first = world.entity("a").answer(world.opening())
+    world.converse(run)
+    charges = world.entity("a").statement().charges
+    close(world)
+    shutil.rmtree(world.folder / "a.db.runs")
+    entity = world.entity("a")
+    assert entity.outlook(world.opening()).refusal is None
+    assert entity.answer(world.opening()) == first
+    assert entity.statement().charges == charges
+    with pytest.raises(BudgetExhausted):
+        entity.answer(replace(world.manifest, title="second").signed(world.key))
+
+
+def test_two_entities_in_one_ledger_are_charged_and_noted_apart(made: Callable[..., World]) -> None:
+    """Under subjects of their own; in a secure sum each of them sends what is its own."""
+    world = made("moments", names=("a", "b", "c"))
+    with PrivacyLedger.create(world.folder / "shared.db") as ledger:
+        for name in world.names:
+            world._opened[name] = Entity(
+                rows_of(name),
+                ledger,
+                name=name,
+                key=key_of(name),
+                coordinator=public_of(world.key),
+                catalogue=world.catalogue,
+                budget=Budget(8.0, 1e-6),
+                subject=f"users of {name}",
+                journal=world.folder / f"{name}.runs",
+            )
+        run = world.federation()
+        world.converse(run)
+        assert run.model is not None
+        assert [world.entity(name).statement().charges for name in world.names] == [2, 2, 2]
+        # one for each stage: what others send does not make up for what is missing
+        assert [world.entity(name)._account.mark().notes for name in world.names] == [len(world.manifest.stages)] * 3
+
+
+def test_two_entities_with_the_same_users_are_charged_for_both_releases(made: Callable[..., World]) -> None:
+    world = made("grid", epsilon=2.0)
+    with PrivacyLedger.create(world.folder / "shared.db") as ledger:
+        replies = []
+        for name in ("a", "b"):
+            entity = Entity(
+                rows_of("a"),
+                ledger,
+                name=name,
+                key=key_of(name),
+                coordinator=public_of(world.key),
+                catalogue=world.catalogue,
+                budget=Budget(4.0),
+                journal=world.folder / f"{name}.runs",
+            )
+            replies.append(open_frame(entity.answer(world.opening()) or b""))
+            assert entity.statement().charges == len(replies)
+        assert replies[0].header["entry"] != replies[1].header["entry"]
+        assert replies[0].arrays["sizes"].tolist() != replies[1].arrays["sizes"].tolist()
+
+
+def test_a_run_is_left_also_beside_an_old_ledger(made: Callable[..., World]) -> None:
+    """It only deletes secrets."""
+    world = made("moments")
+    run = world.federation()
+    world.converse(run, until="gram")
+    delete(world)
+    entity = world.entity("a", no_rows)
+    entity.leave(world.manifest.run)
+    folder = world.folder / "a.db.runs" / world.manifest.run
+    assert not any(Record.from_bytes(file.read_bytes()).state for file in folder.iterdir())
+    with pytest.raises(Conflict, match=OLDER):
+        entity.answer(run.outgoing()["a"])
 
 
 # --- the notes themselves ---------------------------------------------------------------------------------------------------------
@@ -225,10 +357,12 @@ def test_another_subject_starts_anew(made: Callable[..., World]) -> None:
 def test_whatever_is_less_than_was_noted_is_refused(tmp_path: Path, less: str) -> None:
     noted = Mark(3, 30, 5, 2, 4)
     note(Journal(tmp_path), "users", noted)
-    require_reached(Journal(tmp_path), "users", lambda: noted)
-    require_reached(Journal(tmp_path), "users", lambda: replace(noted, charges=4, amount=31))
+    require_reached(Journal(tmp_path), "users", lambda: noted, everything)
+    require_reached(Journal(tmp_path), "users", lambda: replace(noted, charges=4, amount=31), everything)
     with pytest.raises(Conflict, match="newest ledger"):
-        require_reached(Journal(tmp_path), "users", lambda: replace(noted, **{less: getattr(noted, less) - 1}))
+        require_reached(
+            Journal(tmp_path), "users", lambda: replace(noted, **{less: getattr(noted, less) - 1}), everything
+        )
 
 
 def test_a_note_never_goes_back(tmp_path: Path) -> None:
@@ -239,12 +373,40 @@ def test_a_note_never_goes_back(tmp_path: Path) -> None:
     note(journal, "users", low)
     journal.put_mark(next((tmp_path / "runs" / "charged").iterdir()).name.rpartition("-")[0] + "-", 9, low.to_bytes())
     with pytest.raises(Conflict):
-        require_reached(journal, "users", lambda: low)
+        require_reached(journal, "users", lambda: low, everything)
     note(journal, "users", Mark(11, 11, 0, 0, 0))
     (only,) = (tmp_path / "runs" / "charged").iterdir()
     assert only.name.endswith("-11")
     assert stat.S_IMODE(only.stat().st_mode) == 0o600
     assert journal.runs() == []
+
+
+def test_a_note_takes_no_part_of_an_older_one_back(tmp_path: Path) -> None:
+    """More charges, and less of something else: each number stays the largest."""
+    journal = Journal(tmp_path)
+    note(journal, "users", Mark(1, 50, 3, 2, 4))
+    note(journal, "users", Mark(9, 10, 5, 0, 4))
+    (only,) = (tmp_path / "charged").iterdir()
+    assert Mark.from_bytes(only.read_bytes()) == Mark(9, 50, 5, 2, 4)
+    note(journal, "users", Mark(9, 51, 5, 2, 4))  # of the same height
+    assert Mark.from_bytes(only.read_bytes()) == Mark(9, 51, 5, 2, 4)
+
+
+def test_an_id_that_was_noted_must_be_in_the_ledger(tmp_path: Path) -> None:
+    journal, reached = Journal(tmp_path), Mark(2, 2, 0, 0, 0)
+    note(journal, "users", reached, ["one", "two"])
+    note(journal, "others", reached, ["three"])
+    require_reached(journal, "users", lambda: reached, lambda ids: {"one", "two"} & set(ids))
+    require_reached(journal, "nobody yet", lambda: reached, lambda ids: set(ids))
+    for known in ({"one"}, {"two", "three"}, set()):
+        with pytest.raises(Conflict, match=OLDER):
+            require_reached(journal, "users", lambda: reached, lambda ids, known=known: known)  # type: ignore[misc]
+    files = sorted((tmp_path / "entries").iterdir())
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 3
+    for file in files:
+        file.write_bytes(b"four")
+    with pytest.raises(LedgerDamaged):
+        require_reached(journal, "users", lambda: reached, everything)
 
 
 def test_the_ledger_is_asked_after_the_notes_were_read(tmp_path: Path) -> None:
@@ -256,7 +418,7 @@ def test_the_ledger_is_asked_after_the_notes_were_read(tmp_path: Path) -> None:
         note(journal, "users", Mark(2, 2, 0, 0, 0))
         return Mark(1, 1, 0, 0, 0)
 
-    require_reached(journal, "users", now)
+    require_reached(journal, "users", now, everything)
 
 
 def test_a_note_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,16 +435,18 @@ def test_answers_without_any_note_stand_for_their_charges(tmp_path: Path) -> Non
     journal = Journal(tmp_path)
     for stage in ("manifest", "keys", "popularity", "gram"):
         journal.write("a" * 64, stage, Record("1" * 64, b""))
-    require_reached(journal, "users", lambda: Mark(2, 2, 0, 0, 0))
+    require_reached(journal, "users", lambda: Mark(2, 2, 0, 0, 0), everything)
     with pytest.raises(Conflict):
-        require_reached(journal, "users", lambda: Mark(1, 1, 0, 0, 0))
+        require_reached(journal, "users", lambda: Mark(1, 1, 0, 0, 0), everything)
 
 
-@pytest.mark.parametrize("content", [b"", b"3", b"[1, 2]", b"[1, 2, 3, 4, true]", b"[1, 2, 3, 4, 5.0]", b"\xff"])
+@pytest.mark.parametrize(
+    "content", [b"", b"3", b"[1, 2]", b"[1, 2, 3, 4, true]", b"[1, 2, 3, 4, 5.0]", b"\xff", b"[" * 100_000]
+)
 def test_a_damaged_note_is_not_believed(tmp_path: Path, content: bytes) -> None:
     note(Journal(tmp_path), "users", Mark(1, 1, 0, 0, 0))
     (file,) = (tmp_path / "charged").iterdir()
     file.write_bytes(content)
     (tmp_path / "charged" / "stray~").write_bytes(b"")
     with pytest.raises(LedgerDamaged):
-        require_reached(Journal(tmp_path), "users", lambda: NOTHING)
+        require_reached(Journal(tmp_path), "users", lambda: NOTHING, everything)

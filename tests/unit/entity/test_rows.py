@@ -1,6 +1,9 @@
 """Rows from whatever they come as: what a record holds is never refused, and what it cannot hold is left out."""
 
 import math
+import warnings
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +132,134 @@ def test_a_user_whose_id_cannot_be_looked_up_is_a_user() -> None:
     cells = [("ann", "a", 1), (["x"], "b", 3), ("ann", "c", 2), (["x"], "b", 0)]
     assert table(cells) == EXPECTED
     assert table([((1, user) if user == ["x"] else user, item, value) for user, item, value in cells]) == EXPECTED
+
+
+SECRET = "SECRET"
+
+
+class Refusing(float):
+    """A number that does not say which."""
+
+    def __float__(self) -> float:
+        raise RuntimeError(SECRET)
+
+
+class Warning_:
+    def __float__(self) -> float:
+        warnings.warn(SECRET, stacklevel=1)
+        raise ArithmeticError(SECRET)
+
+
+class Unhashed:
+    def __hash__(self) -> int:
+        raise RuntimeError(SECRET)
+
+
+class Warned:
+    """Hashed with a warning, and equal to nothing."""
+
+    def __hash__(self) -> int:
+        warnings.warn(SECRET, stacklevel=1)
+        return 1
+
+
+class Unequal:
+    """With the hash of another id or item, and an error for whoever compares."""
+
+    def __init__(self, other: object) -> None:
+        self._hash = hash(other)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError(SECRET)
+
+
+class Unseen(list[Any]):
+    """A list that cannot be hashed, shown, counted or gone through."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError(SECRET)
+
+    def __len__(self) -> int:
+        raise RuntimeError(SECRET)
+
+
+class Closed(dict[Any, Any]):
+    def items(self) -> Any:
+        raise RuntimeError(SECRET)
+
+
+NO_NUMBERS = [
+    Refusing(2.0),
+    Warning_(),
+    np.complex128(2 + 1j),
+    np.complex64(2.0),
+    np.ma.masked,
+    np.timedelta64(5),
+    np.timedelta64(5, "s"),
+    np.datetime64("2020"),
+    np.array([5.0]),
+    np.void(b"a"),
+    Decimal("sNaN"),
+    Fraction(10**400),
+]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: type(value).__name__)
+def test_a_value_that_is_no_number_counts_as_nothing_whatever_it_does(value: Any) -> None:
+    cells = [("ann", "a", 1), ("bob", "a", value), ("bob", "b", 3), ("ann", "c", 2)]
+    assert table(cells) == EXPECTED
+    assert table({"ann": {"a": 1, "c": 2}, "bob": {"b": 3, "a": value}}) == EXPECTED
+    assert table([[1, 0, 2], [value, 3, 0]], users=["ann", "bob"]) == EXPECTED
+
+
+NO_KEYS = [memoryview(bytearray(b"1")), Unhashed(), Unequal("a"), Unequal("ann"), Unseen()]
+
+
+@pytest.mark.parametrize("key", [*NO_KEYS, Warned(), Decimal("sNaN")], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_an_item_that_cannot_be_looked_up_is_none(key: Any, place: int) -> None:
+    cells = [("ann", "a", 1), ("bob", "b", 3), ("ann", "c", 2)]
+    cells.insert(place, ("bob" if place else "ann", key, 1))
+    assert table(cells) == EXPECTED
+
+
+@pytest.mark.parametrize("key", NO_KEYS, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_a_user_that_cannot_be_looked_up_takes_no_other_record_away(key: Any, place: int) -> None:
+    cells = [("ann", "a", 1), ("bob", "b", 3), ("ann", "c", 2)]
+    cells.insert(place, (key, "b", 4))
+    found = PrivateRows(cells, ITEMS)
+    names = [one if isinstance(one, str) else "odd" for one in found.ids()]
+    rows = dict(zip(names, found.table().toarray().tolist(), strict=True))
+    odd = rows.pop("odd", None)
+    assert odd in (None, [0.0, 4.0, 0.0])
+    assert rows == {"ann": EXPECTED[0], "bob": EXPECTED[1]}
+
+
+@pytest.mark.parametrize("key", [memoryview(bytearray(b"1")), Unhashed(), Unseen()], ids=type)
+def test_what_cannot_be_an_id_is_nobody(key: Any) -> None:
+    cells = [("ann", "a", 1), (key, "b", 4), ("bob", "b", 3), ("ann", "c", 2)]
+    assert table(cells) == EXPECTED
+    rows = [[1, 0, 0], [0, 4, 0], [0, 3, 0], [0, 0, 2]]
+    assert table(rows, users=["ann", key, "bob", "ann"]) == EXPECTED
+
+
+def test_ids_that_are_equal_are_one_user_whatever_their_classes() -> None:
+    """Or she would be bounded twice."""
+    for one, other in (("ann", Named("ann")), (Named("ann"), "ann"), (7, Decimal(7)), (Decimal(7), 7)):
+        assert table([(one, "a", 1), ("bob", "b", 3), (other, "c", 2)]) == EXPECTED
+
+
+class Named(str):
+    """As the members of an enumeration are."""
+
+
+def test_records_that_do_not_let_themselves_be_read_are_left_out() -> None:
+    assert table([("ann", "a", 1), Unseen([1, 2, 3]), ("bob", "b", 3), ("ann", "c", 2)]) == EXPECTED
+    assert table({"ann": {"a": 1, "c": 2}, "eve": Closed(a=1), "bob": {"b": 3}}) == EXPECTED
 
 
 @pytest.mark.parametrize("rows", ["rows.csv", b"rows", Path("rows.csv"), 5, None, object()])

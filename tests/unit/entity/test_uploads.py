@@ -74,7 +74,9 @@ def test_under_noise_of_its_own_each_entity_charges_its_own_release(world: World
     """The q ledgers add up to q epsilon, or q rho, by themselves."""
     alone = World(world.folder, world.manifest.mechanism.value, **_aggregation(world))
     for one, other in zip(
-        all_guarantees(world.manifest, SystemNoise()), all_guarantees(alone.manifest, SystemNoise()), strict=True
+        all_guarantees(world.manifest, SystemNoise()).values(),
+        all_guarantees(alone.manifest, SystemNoise()).values(),
+        strict=True,
     ):
         assert (one.epsilon, one.delta, one.loss) == (other.epsilon, other.delta, other.loss)
 
@@ -91,7 +93,7 @@ def test_every_charge_says_in_how_many_entities_a_user_is(
 ) -> None:
     world = World(tmp_path, mechanism, entities_each=each, **own)
     said = "no user is in two entities" if each == 1 else "no user is in more than 2 entities"
-    for guarantee in all_guarantees(world.manifest, SystemNoise()):
+    for guarantee in all_guarantees(world.manifest, SystemNoise()).values():
         assert said in guarantee.assumes
         assert world.manifest.guarantee.assumes <= guarantee.assumes
     budget = Budget(40.0, 0.0 if mechanism == "grid" else 1e-6)
@@ -105,6 +107,6 @@ def test_every_charge_says_in_how_many_entities_a_user_is(
 
 @pytest.mark.parametrize("world", [*KINDS, secure(2)], ids=str, indirect=True)
 def test_replayed_noise_promises_nothing_whatever_is_assumed(world: World) -> None:
-    for guarantee in all_guarantees(world.manifest, ReplayedNoise(1)):
+    for guarantee in all_guarantees(world.manifest, ReplayedNoise(1)).values():
         assert guarantee.promises_nothing
         assert not any("entities" in reason for reason in guarantee.assumes)

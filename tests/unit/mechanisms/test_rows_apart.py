@@ -27,7 +27,7 @@ from tacit.mechanisms import (
     VectorLaplace,
     VoteTotals,
 )
-from tacit.mechanisms.arrays import real_array, real_table
+from tacit.mechanisms.arrays import real_array, real_cell, real_table
 from tacit.mechanisms.grid import bounded_rows
 from tacit.mechanisms.slate_rows import whole_rows
 from tacit.mechanisms.votes import capped_totals
@@ -182,6 +182,31 @@ def test_what_is_refused_is_not_shown_and_not_kept_in_the_error(refused: Callabl
     while seen is not None:
         assert SECRET not in str(seen)
         seen = seen.__context__
+
+
+class Overflowing(Stubborn):
+    """Too large for a float, and for whoever asks in which direction."""
+
+    def __float__(self) -> float:
+        raise OverflowError(SECRET)
+
+    def __gt__(self, other: object) -> bool:
+        raise RuntimeError(SECRET)
+
+
+class Warning_(Stubborn):
+    def __float__(self) -> float:
+        warnings.warn(SECRET, stacklevel=1)
+        return 3.0
+
+
+def test_what_a_cell_says_of_itself_is_not_heard() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        real_array([Overflowing(), 1], "scores")
+    assert SECRET not in str(refused.value)
+    assert math.isnan(real_cell(Overflowing()))
+    assert real_cell(Warning_()) == 3.0
+    assert math.isnan(real_cell(np.ma.masked))
 
 
 def test_wide_whole_numbers_are_infinite_in_an_array_of_scores() -> None:

@@ -35,7 +35,7 @@ def dense_arrays(manifest: Manifest) -> Arrays:
 GRID = World(Path(), "grid", receivers=("z",)).manifest
 TREE = World(Path(), "tree").manifest
 OPEN = World(Path(), "moments", aggregation="none").manifest
-GOOD = Reply("prototypes", "a", entry_of(GRID, "prototypes"), sparse_arrays(GRID)).signed(key_of("a"), GRID)
+GOOD = Reply("prototypes", "a", entry_of(GRID, "prototypes", "a"), sparse_arrays(GRID)).signed(key_of("a"), GRID)
 
 
 def code_of(data: bytes, manifest: Manifest = GRID) -> str:
@@ -138,20 +138,20 @@ def test_a_value_bound_that_floats_round_up_is_allowed_too() -> None:
     bound = 0.1  # as float32 it is larger
     manifest = replace(GRID, value_bound=bound)
     arrays = {**sparse_arrays(manifest), "values": np.full((3, 8), bound, dtype=np.float32)}
-    reply = Reply("prototypes", "a", entry_of(manifest, "prototypes"), arrays)
+    reply = Reply("prototypes", "a", entry_of(manifest, "prototypes", "a"), arrays)
     assert code_of(reply.signed(key_of("a"), manifest), manifest) == "accepted"
 
 
 def test_a_receiver_sends_nothing() -> None:
-    reply = Reply("prototypes", "z", entry_of(GRID, "prototypes"), sparse_arrays(GRID))
+    reply = Reply("prototypes", "z", entry_of(GRID, "prototypes", "z"), sparse_arrays(GRID))
     assert code_of(reply.signed(key_of("z"), GRID)) == Code.RECEIVER.value
 
 
 def test_the_form_follows_from_the_manifest() -> None:
-    dense = Reply("prototypes", "a", entry_of(TREE, "prototypes"), dense_arrays(TREE)).signed(key_of("a"), TREE)
+    dense = Reply("prototypes", "a", entry_of(TREE, "prototypes", "a"), dense_arrays(TREE)).signed(key_of("a"), TREE)
     assert code_of(dense, TREE) == "accepted"
     everything = replace(GRID, picked=ITEMS)
-    dense = Reply("prototypes", "a", entry_of(everything, "prototypes"), dense_arrays(everything))
+    dense = Reply("prototypes", "a", entry_of(everything, "prototypes", "a"), dense_arrays(everything))
     assert code_of(dense.signed(key_of("a"), everything), everything) == "accepted"
     assert code_of(changed(values=np.ones((3, ITEMS), dtype=np.float32))) == Code.WRONG_SHAPE.value
 
@@ -163,7 +163,7 @@ def test_shares_are_whole_numbers_of_the_stated_length() -> None:
         (np.zeros(ITEMS), "wrong-shape"),
         (np.zeros(ITEMS, dtype=np.uint64), "wrong-shape"),
     ):
-        reply = Reply("popularity", "a", entry_of(OPEN, "popularity"), {"steps": steps})
+        reply = Reply("popularity", "a", entry_of(OPEN, "popularity", "a"), {"steps": steps})
         assert code_of(reply.signed(key_of("a"), OPEN), OPEN) == code
 
 
@@ -173,7 +173,7 @@ def test_sizes_are_those_of_the_paper() -> None:
         (GRID, sparse_arrays(GRID), 8 * 3 * 8 + 12),
         (TREE, dense_arrays(TREE), 12 * ITEMS + 12),
     ):
-        data = Reply("prototypes", "a", entry_of(manifest, "prototypes"), arrays).signed(key_of("a"), manifest)
+        data = Reply("prototypes", "a", entry_of(manifest, "prototypes", "a"), arrays).signed(key_of("a"), manifest)
         assert sum(values.nbytes for values in arrays.values()) == expected
         assert expected < len(data) < expected + 1000
         assert len(data) <= most_bytes(manifest, "prototypes")

@@ -143,14 +143,14 @@ def test_a_reply_counts_once(made: Any, mechanism: str, own: dict[str, Any]) -> 
 def test_a_late_reply_is_discarded_and_an_early_one_too(made: Any) -> None:
     world = made("moments", aggregation="none")
     run = world.federation()
-    early = Reply("gram", "a", entry_of(world.manifest, "gram"), {"steps": np.zeros(1, dtype=np.int64)})
+    early = Reply("gram", "a", entry_of(world.manifest, "gram", "a"), {"steps": np.zeros(1, dtype=np.int64)})
     assert run.accept(early.signed(key_of("a"), world.manifest)).code is Code.EARLY
     late = world.entity("c").answer(run.outgoing()["c"])
     world.exchange(run, silent="c")
     run.advance()
     assert run.accept(late)[:4] == (Status.REJECTED, "c", "popularity", Code.LATE)
     world.entity("c")
-    gram = Reply("gram", "c", entry_of(world.manifest, "gram"), {"steps": np.zeros(1, dtype=np.int64)})
+    gram = Reply("gram", "c", entry_of(world.manifest, "gram", "c"), {"steps": np.zeros(1, dtype=np.int64)})
     assert run.accept(gram.signed(key_of("c"), world.manifest)).code is Code.LEFT
     assert set(run.outgoing()) == {"a", "b"}
     first = world.entity("a").answer(world.opening())
@@ -385,7 +385,7 @@ def test_a_reply_is_no_larger_in_memory_than_on_the_wire(made: Any) -> None:
         "index": np.tile(np.arange(8, dtype="<u4"), (1000, 1)),
         "values": np.ones((1000, 8), dtype="<f4"),
     }
-    reply = Reply("prototypes", "a", entry_of(wide, "prototypes"), arrays).signed(key_of("a"), wide)
+    reply = Reply("prototypes", "a", entry_of(wide, "prototypes", "a"), arrays).signed(key_of("a"), wide)
     tracemalloc.start()
     assert run.accept(reply)
     most = tracemalloc.get_traced_memory()[1]
