@@ -41,7 +41,7 @@ class _Noisy(lattice.Additive, Protocol):
 class _Sum:
     """What is seen of a sum: one entity's share, and the noise of as many others as are promised to be unknown."""
 
-    share: PopularityShare | GramShare
+    share: PopularityShare | GramShare | NoiseSharedByAll
 
     @property
     def name(self) -> str:
@@ -94,7 +94,7 @@ def twins() -> list[Twin]:
             NoiseSharedByAll.name,
             _POPULARITY,
             "noise divided among all entities, of whom one knows its own",
-            _rows(_Known(too_little, _HONEST), f"a sum of {_HONEST + 1} shares, one of which is known"),
+            _rows(_Sum(too_little), f"a sum of {_HONEST + 1} shares, one of which is known"),
         ),
         *(look.twin() for look in from_outside()),
     ]
@@ -105,29 +105,6 @@ def from_outside() -> list[FromOutside]:
         FromOutside(PopularityShare(40, 0.35, 0.01), _empirical),
         FromOutside(GramShare(40, tuple(range(40)), 0.35, 0.01), _empirical),
     ]
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A sum of which the adversary knows all noise but that of ``honest`` shares."""
-
-    share: NoiseSharedByAll
-    honest: int
-
-    @property
-    def name(self) -> str:
-        return self.share.name
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.share.guarantee
-
-    @property
-    def variance_in_steps(self) -> Fraction:
-        return self.share.variance_in_steps * self.honest
-
-    def release(self, rows: ArrayLike, noise: Noise) -> Release[GridVector]:
-        return self.share.release(rows, noise)
 
 
 def _shares() -> tuple[PopularityShare, GramShare]:

@@ -28,6 +28,14 @@ class _Summed:
     def variance_in_steps(self) -> Fraction:
         return self.real.variance_in_steps
 
+    @property
+    def items(self) -> int:
+        return self.real.items
+
+    @property
+    def honest(self) -> int:
+        return self.real.honest
+
     def totals(self, rows: ArrayLike) -> NDArray[np.int64]:
         return self.real.totals(rows)
 
