@@ -9,9 +9,11 @@ PEERS := .venv-peers
 PEERS_INSTALLED := $(PEERS)/.installed
 FLOWER := .venv-flower
 FLOWER_INSTALLED := $(FLOWER)/.installed
+SPARK := .venv-spark
+SPARK_INSTALLED := $(SPARK)/.installed
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 WORKERS ?= 2
-APART := --ignore=tests/integration --ignore=tests/flower
+APART := --ignore=tests/integration --ignore=tests/flower --ignore=tests/spark
 
 .DEFAULT_GOAL := help
 
@@ -42,6 +44,24 @@ $(FLOWER_INSTALLED): pyproject.toml flower-constraints.txt
 	@test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
 	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(FLOWER)/bin/python -m pip install --quiet -c flower-constraints.txt -e '.[fast,flower]' 'flwr[simulation]' pytest
 	@touch $@
+
+# Spark asks for an older pandas, and brings half a gigabyte: nothing else should carry it.
+$(SPARK_INSTALLED): pyproject.toml spark-constraints.txt
+	@echo "Setting up $(SPARK) (once; a minute or two) ..."
+	@test -x $(SPARK)/bin/python || $(PYTHON) -m venv $(SPARK)
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(SPARK)/bin/python -m pip install --quiet -c spark-constraints.txt -e '.[fast,spark]' pytest
+	@touch $@
+
+# Spark runs on the system's Java, 17 or newer. Where there is none and packages may be installed, Debian's headless one is.
+JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
+.PHONY: java
+java:
+	@command -v $(JAVA) >/dev/null || { [ -z "$(JAVA_HOME)" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && echo "Installing Java (openjdk-17-jre-headless) ..." && apt-get -qq update >/dev/null \
+	  && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install openjdk-17-jre-headless >/dev/null; } \
+	  || { echo "Spark needs Java 17 or newer, and there is no $(JAVA): install openjdk-17-jre-headless, or set JAVA_HOME." >&2; exit 1; }
+	@found=$$($(JAVA) -version 2>&1 | sed -nE 's/.*version "(1\.)?([0-9]+).*/\2/p' | head -n 1); \
+	  [ "$${found:-0}" -ge 17 ] || { echo "Spark needs Java 17 or newer, and $(JAVA) says $${found:-no version}: set JAVA_HOME to a newer one." >&2; exit 1; }
 
 .PHONY: setup
 setup: $(INSTALLED) ## install tacit and its tools into .venv
@@ -77,6 +97,10 @@ integration: $(INSTALLED) ## the ledger with restarts, several processes and a r
 flower: $(FLOWER_INSTALLED) ## federations over Flower: simulated, and as processes with TLS and keys
 	@FLWR_TELEMETRY_ENABLED=0 RAY_USAGE_STATS_ENABLED=0 $(FLOWER)/bin/pytest -q -W ignore::DeprecationWarning tests/flower
 
+.PHONY: spark
+spark: java $(SPARK_INSTALLED) ## cross-domain on Spark: equal to one machine, on a cluster of several workers
+	@$(SPARK)/bin/pytest -q -W ignore::DeprecationWarning tests/spark
+
 .PHONY: bench
 bench: $(INSTALLED) $(PEERS_INSTALLED) ## speed and memory as ratios; ONLY=name runs a part
 	@TACIT_PEERS=$(PEERS)/bin/python $(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
@@ -87,5 +111,5 @@ docs: $(DOCS_INSTALLED) ## build the documentation into site/
 
 .PHONY: clean
 clean: ## remove everything that was built or installed
-	@rm -rf $(VENV) $(PEERS) $(FLOWER) site build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(PEERS) $(FLOWER) $(SPARK) site build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

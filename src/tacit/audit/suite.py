@@ -30,6 +30,7 @@ from tacit.audit.cases import (
     tempered,
     training,
     trees,
+    x_map,
 )
 from tacit.audit.findings import AuditReport, By, TwinFinding
 from tacit.errors import UnknownName
@@ -62,6 +63,7 @@ NAMES = (
     "tree-prototypes",
     "popularity-share",
     "gram-share",
+    "private-replacement",
 )
 SYSTEMS = {  # what a system's promises rest on
     "multi-selection": ("vector-laplace", "sampled-gaussian", "tree-prototypes"),
@@ -118,6 +120,7 @@ _ROOMS = (
     grids,
     trees,
     moments,
+    x_map,
 )
 
 Progress = Callable[[int, int, str], None]  # done, in all, what comes next

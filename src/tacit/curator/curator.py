@@ -1,8 +1,13 @@
-"""The curator: a trusted holder of raw ratings, with a ledger beside them. What leaves is a slate, or counts or a kernel for many.
+"""The curator: a trusted holder of raw ratings, with a ledger beside them. What leaves is a slate, or counts or a kernel for many;
+of two domains, a model that carries tastes from one to the other.
 
 curator = Curator(tacit.data.load("movielens-small"), ledger="curator.db", budget=Budget(epsilon=1))
 slate = curator.slate(k=10, epsilon=0.1)
 print(curator.titles(slate), slate.guarantee)
+
+curator = Curator(films, books, "curator.db")
+model = curator.release(epsilon=2.0, delta=1e-6)
+print(model.recommend({"Interstellar": 5.0}), model.guarantee)
 """
 
 import os
@@ -13,14 +18,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import finite
+from tacit.curator.cross_domain import TRANSFERS, Released, Transfers
+from tacit.curator.cross_domain_rows import BothDomains
 from tacit.curator.likes import Likes
-from tacit.curator.slate_account import SlateAccount
+from tacit.curator.slate_account import SLATES, SlateAccount
 from tacit.curator.slate_drawing import Draw, SetUp
 from tacit.curator.slate_once import release_once, seed_of, slate_of
 from tacit.curator.slate_plan import Plan, Which, plan
 from tacit.curator.slate_request import checked_id, require_options, set_up_of
 from tacit.curator.slate_routes import WEIGHED, Route
 from tacit.data.ids import ItemId
+from tacit.data.pairs import TwoDomains
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.ledger import Accounting, Budget, PrivacyLedger, Statement
@@ -34,7 +42,12 @@ _MOST_READY = 16  # set-ups that are kept in memory
 
 
 class Curator:
-    """Slates from ratings, charged to one budget for everybody in them: it protects each user, added or removed.
+    """Slates from ratings, or releases of two domains, charged to one budget for everybody in them: it protects each user, added or
+    removed.
+
+    With a ``target`` (or two domains as the first argument) what is made is ``release``, and the budget is by default epsilon 2 at
+    delta 1e-6, which a single release may use up (basic accounting); ``like``, ``features`` and ``most_likes`` belong to slates.
+    ``public_catalogue`` says that the items of ratings without a list are public all the same, which guarantees then assume.
 
     ``budget`` is agreed when the ledger first meets these ratings, and never changes (by default epsilon 1 in all; with a delta
     charges add up by zCDP, unless ``accounting`` says basic). ``like`` is the least rating that counts as a like. ``features`` are
@@ -43,14 +56,15 @@ class Curator:
     Where there is no list at all, that is an assumption, and said.
 
     ``subject`` names these users in the ledger: other ratings of the same users belong to the same subject. ``unprotected`` names
-    what may be released although it promises nothing: 'published', or the caveat of replayed noise.
+    what may be released although it promises nothing: 'published', for two domains also 'nx', or the caveat of replayed noise.
     """
 
     def __init__(
         self,
-        ratings: Ratings,
+        ratings: Ratings | TwoDomains | BothDomains,
+        target: Ratings | None = None,
+        ledger: Target | PrivacyLedger | None = None,
         *,
-        ledger: Target | PrivacyLedger,
         budget: Budget | Sequence[Budget] | None = None,
         accounting: Accounting | str | None = None,
         like: float = 4.0,
@@ -58,22 +72,31 @@ class Curator:
         most_likes: float | None = None,
         subject: str | None = None,
         unprotected: Collection[str] = (),
+        public_catalogue: bool = False,
         noise: Noise = SYSTEM_NOISE,
         clock: Clock = now,
     ) -> None:
-        if not isinstance(ratings, Ratings):
-            raise InvalidParameter("a curator holds Ratings: tacit.data.load('movielens-small'), or another data set.")
-        self._likes = Likes.of(ratings, finite("like", like), features)
-        self._name, self.most_likes, self._noise = ratings.name, most_likes, noise
+        if ledger is None:
+            raise InvalidParameter("a curator keeps what it was charged in a ledger: name its file, ledger='curator.db'.")
+        self.most_likes, self._noise = most_likes, noise
         self._ready: dict[str, Draw] = {}
         self._parts: dict[bytes, Likes] = {}
-        users = f"users of {ratings.name}" if subject is None else subject
-        self._account = SlateAccount(ledger, users, budget, accounting, unprotected, noise, clock)
+        self._transfers, self._held = None, None
+        if isinstance(ratings, Ratings) and target is None:
+            self._held = Likes.of(ratings, finite("like", like), features)
+            self._name, kind = ratings.name, SLATES
+        else:
+            if features is not None or most_likes is not None:
+                raise InvalidParameter("`features` and `most_likes` belong to slates of one domain: leave them out.")
+            self._transfers = Transfers.of(ratings, target, public_catalogue=public_catalogue)
+            self._name, kind = self._transfers.name, TRANSFERS
+        users = f"users of {self._name}" if subject is None else subject
+        self._account = SlateAccount(ledger, users, budget, accounting, unprotected, noise, clock, kind)
 
-    def __repr__(self) -> str:
-        return (
-            f"Curator({self._name!r}: {len(self.items):,} items)"  # not how many users: whether one is there is private
-        )
+    def __repr__(self) -> str:  # not how many users: whether one is there is private
+        if self._transfers is not None:
+            return f"Curator({self._transfers})"
+        return f"Curator({self._name!r}: {len(self.items):,} items)"
 
     @property
     def items(self) -> NDArray[Any]:
@@ -209,6 +232,28 @@ class Curator:
         made = plan(1, epsilon, None, items=len(part.ids), delta=delta, route=Route.KERNEL, accounting=basic)
         return cast(Similarity, release_once(self._account, made, part, self._noise, request_id))
 
+    def release(
+        self, epsilon: float = 2.0, delta: float = 1e-6, *, mode: str = "moments", request_id: str | None = None, **options: Any
+    ) -> Released:
+        """What carries tastes from the source to the target domain, for any number of users: charged, then drawn, then kept.
+
+        ``mode`` "moments" gives a TransferModel, which may be sent to anybody: (epsilon, delta) covers it whole. "prs_valid" gives
+        Replacements, one target item for each of a public list of source items. "published" and "nx" are the paper's systems with
+        and without its noise; neither promises anything, so that the ledger refuses them unless ``unprotected`` names them, and
+        what they give stays inside. ``options`` are those of ``tacit.curator.cross_domain.Transfers.release``.
+
+        The same release again, also after a crash or from another process, is the same bytes for the same charge. A new
+        ``request_id`` is a new release, of what the ratings are by then.
+        """
+        if self._transfers is None:
+            raise InvalidParameter(
+                "this curator holds one domain, and nothing can be carried to another: Curator(source, target, 'curator.db') holds "
+                "two. Of one domain there are slates: curator.slate()."
+            )
+        return self._transfers.release(
+            self._account, epsilon, delta, mode=mode, request_id=request_id, noise=self._noise, **options
+        )
+
     def titles(self, slate: Slate) -> tuple[str, ...]:
         catalogue = self._likes.catalogue
         return tuple(catalogue.title(catalogue.code(cast(ItemId, item))) for item in slate.items)
@@ -226,6 +271,15 @@ class Curator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def _likes(self) -> Likes:
+        if self._held is None:
+            raise InvalidParameter(
+                "this curator holds two domains, and slates are of one: make a curator of that one, with the same `subject` if its "
+                "users are the same; or use release()."
+            )
+        return self._held
 
     def _part(self, among: Sequence[ItemId] | None) -> Likes:
         places = self._likes.places(among)

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -22,7 +23,6 @@ from tacit.mechanisms import NaturalSlate, Noise
 from tacit.mechanisms.drawn import released
 from tacit.messages.private_slates_parts import MOST_ITEMS
 
-DEFAULT = Budget(epsilon=1.0)
 PUBLISHED = "published"
 _SALT = 32  # characters
 _NUMBER = 18  # bytes of a released number at most: 2^53 has 16 digits; a sign, a comma
@@ -30,6 +30,21 @@ _FRAME = 2_000  # bytes of all that is neither an id nor a number nor the guaran
 _NOTHING = b"null"  # kept where nothing could be drawn
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an account is kept for: its budget where none is said, what it releases in words, and names for lists of reasons.
+
+    ``concentrated`` says how charges add up where a budget has a delta and nobody said how: by zCDP, which suits many releases, or
+    by basic composition, which lets a single one use the whole budget.
+    """
+
+    budget: Budget
+    noun: str
+    concentrated: bool
+    used_up: str
+    reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class SlateAccount:
@@ -44,9 +59,11 @@ class SlateAccount:
         unprotected: Collection[str],
         noise: Noise,
         clock: Clock,
+        kind: "Kind | None" = None,
     ) -> None:
         self.subject, self._noise = name("the subject", subject), noise
-        wished = None if budget is None else _terms(budget, accounting, unprotected)
+        self.kind = SLATES if kind is None else kind
+        wished = None if budget is None else self._terms(budget, accounting, unprotected)
         self._own = not isinstance(ledger, PrivacyLedger)
         self.ledger = ledger if isinstance(ledger, PrivacyLedger) else PrivacyLedger.open_or_create(ledger, clock=clock)
         try:
@@ -103,17 +120,17 @@ class SlateAccount:
             found = json.loads(message)
         except ValueError as problem:
             raise LedgerDamaged(
-                "a stored slate cannot be read. Run `tacit ledger check`, restore a backup."
+                f"a stored {self.kind.noun} cannot be read. Run `tacit ledger check`, restore a backup."
             ) from problem
         if head != what or seal[_SALT:] != _seal(seal[:_SALT], asked):
             raise Conflict(
-                "this request_id was used before, for a slate of another kind or for another request. A new slate needs a new id."
+                f"this request_id was used before, for a {self.kind.noun} of another kind or for another request. A new "
+                f"{self.kind.noun} needs a new id."
             )
         if found is None:
             raise Conflict(
                 "nothing could be drawn for this request_id, for a reason that is not told, as it may depend on the ratings. The "
-                "charge stands and the id is used up: ask with a new one (counts or a kernel: with another epsilon, or by "
-                "popularity or similarity with a request_id)."
+                f"charge stands and the id is used up: ask with a new one{self.kind.used_up}."
             ) from None
         return found
 
@@ -146,8 +163,9 @@ class SlateAccount:
             try:
                 known = self.ledger.terms(self.subject)
             except UnknownSubject:
-                known = _terms(DEFAULT, accounting, unprotected)
-            wished = known if accounting is None and not unprotected else _terms(known.budgets, accounting, unprotected)
+                known = self._terms(self.kind.budget, accounting, unprotected)
+            same = accounting is None and not unprotected
+            wished = known if same else self._terms(known.budgets, accounting or known.accounting, unprotected)
         _require_sums(wished.accounting)
         if wished.protects != ONE_USER:
             raise Conflict("this subject of the ledger is protected in another unit: name another subject.")
@@ -160,28 +178,33 @@ class SlateAccount:
             ) from None
         return wished
 
+    def _terms(
+        self, budget: Budget | Sequence[Budget], accounting: Accounting | str | None, unprotected: Collection[str]
+    ) -> Terms:
+        listed = tuple(budget) if isinstance(budget, Iterable) else (budget,)  # what is no Budget is refused by the terms
+        if accounting is None:
+            spent = all(isinstance(one, Budget) and one.delta for one in listed)
+            accounting = Accounting.ZCDP if spent and listed and self.kind.concentrated else Accounting.BASIC
+        _require_sums(member("accounting", Accounting, accounting))
+        if isinstance(unprotected, str):
+            raise InvalidParameter("`unprotected` must be a collection of names, such as ['published'].")
+        named = [reason for one in unprotected for reason in self.kind.reasons.get(one, (one,))]
+        return Terms.of(listed, ONE_USER, accounting, unprotected=named)
+
 
 def _seal(salt: str, asked: bytes) -> str:
     return sha256(salt.encode() + asked).hexdigest()
 
 
-def _terms(
-    budget: Budget | Sequence[Budget], accounting: Accounting | str | None, unprotected: Collection[str]
-) -> Terms:
-    listed = tuple(budget) if isinstance(budget, Iterable) else (budget,)  # what is no Budget is refused by the terms
-    if accounting is None:
-        spent = all(isinstance(one, Budget) and one.delta for one in listed)
-        accounting = Accounting.ZCDP if spent and listed else Accounting.BASIC
-    _require_sums(member("accounting", Accounting, accounting))
-    if isinstance(unprotected, str):
-        raise InvalidParameter("`unprotected` must be a collection of names, such as ['published'].")
-    named = [reason for one in unprotected for reason in (_PUBLISHED_REASONS if one == PUBLISHED else (one,))]
-    return Terms.of(listed, ONE_USER, accounting, unprotected=named)
-
-
 def _require_sums(accounting: Accounting) -> None:
     if accounting is Accounting.PLD:
-        raise InvalidParameter("slates of several kinds add up by 'basic' or 'zcdp', not by 'pld'.")
+        raise InvalidParameter("releases of several kinds add up by 'basic' or 'zcdp', not by 'pld'.")
 
 
-_PUBLISHED_REASONS = tuple(NaturalSlate.published(2, 1, 1.0).guarantee.assumes)
+SLATES = Kind(
+    Budget(epsilon=1.0),
+    "slate",
+    concentrated=True,
+    used_up=" (counts or a kernel: with another epsilon, or by popularity or similarity with a request_id)",
+    reasons={PUBLISHED: tuple(NaturalSlate.published(2, 1, 1.0).guarantee.assumes)},
+)

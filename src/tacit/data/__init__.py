@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit.data.assemble import Duplicates, from_arrays
+    from tacit.data.assemble import Duplicates, Outside, from_arrays
     from tacit.data.catalogue import Catalogue
     from tacit.data.clock import MISSING_TIME
     from tacit.data.counts import synthetic_counts
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tacit.data.world import synthetic
 
 _HOMES = {
-    "assemble": ["Duplicates", "from_arrays"],
+    "assemble": ["Duplicates", "Outside", "from_arrays"],
     "catalogue": ["Catalogue"],
     "clock": ["MISSING_TIME"],
     "counts": ["synthetic_counts"],
@@ -80,6 +80,7 @@ __all__ = [
     "Entry",
     "Impressions",
     "ItemId",
+    "Outside",
     "Provenance",
     "Ratings",
     "Scale",

@@ -17,6 +17,7 @@ from tacit.data.source import Source
 from tacit.errors import DuplicateRatings, InvalidData, InvalidParameter, RatingOutsideScale
 
 Duplicates: TypeAlias = Literal["error", "latest", "mean"]
+Outside: TypeAlias = Literal["error", "clip"]
 _LEAST = -(2**63)  # of an int64
 
 
@@ -37,15 +38,17 @@ def assemble(
     source: Source,
     name: str,
     duplicates: Duplicates = "error",
+    outside: Outside = "error",
     catalogue: Catalogue | None = None,
     provenance: Provenance = UNKNOWN,
 ) -> Ratings:
     """Checked and sorted. ``catalogue``, if given, must list no item outside ``columns.items``."""
-    if duplicates not in get_args(Duplicates):
-        raise InvalidParameter(f"duplicates must be one of {', '.join(get_args(Duplicates))}, not {duplicates!r}.")
-    _check_values(columns.values, scale, source)
+    for name_of, value, allowed in (("duplicates", duplicates, Duplicates), ("outside", outside, Outside)):
+        if value not in get_args(allowed):
+            raise InvalidParameter(f"{name_of} must be one of {', '.join(get_args(allowed))}, not {value!r}.")
+    values, times = _within(columns.values, scale) if outside == "clip" else columns.values, columns.times
+    _check_values(values, scale, source)
     (user_ids, users), (item_ids, items) = columns.users, columns.items
-    values, times = columns.values, columns.times
     if not _in_order(users, items):
         order = stable_order(users, items, user_ids.size, item_ids.size)
         # Sorted, the users are known from their counts alone, which spares a walk through memory in random order.
@@ -74,16 +77,22 @@ def from_arrays(
     *,
     scale: Scale,
     duplicates: Duplicates = "error",
+    outside: Outside = "error",
     name: str = "ratings",
 ) -> Ratings:
-    """Ratings from columns in memory: ids (whole numbers or text), values on ``scale``, seconds since 1970."""
+    """Ratings from columns in memory: ids (whole numbers or text), values on ``scale``, seconds since 1970.
+
+    What lies outside of the scale is refused, or with ``outside="clip"`` moved to its nearer end; what is not finite, or between
+    two steps, is refused always.
+    """
     values = _value_column(ratings)
     stamps = None if times is None else _time_column(times)
     raw = [_id_column("users", users), _id_column("items", items)]
     if any(column.shape != values.shape for column in [*raw, *([] if stamps is None else [stamps])]):
         raise InvalidData("users, items, ratings and times must be columns of one length.")
     columns = Columns(encode(raw[0]), encode(raw[1]), values, stamps)
-    return assemble(columns, scale=scale, source=Source("the arrays"), name=name, duplicates=duplicates)
+    source = Source("the arrays")
+    return assemble(columns, scale=scale, source=source, name=name, duplicates=duplicates, outside=outside)
 
 
 def _value_column(raw: ArrayLike) -> NDArray[np.float32]:
@@ -137,6 +146,12 @@ def _array(name: str, raw: ArrayLike) -> NDArray[Any]:
     raise InvalidData(f"{name} must be one column.")
 
 
+def _within(values: NDArray[np.float32], scale: Scale) -> NDArray[np.float32]:
+    """Each finite value moved to the nearer end of the scale, where it lies outside; the rest is left to be refused."""
+    moved = np.clip(values, np.float32(scale.low), np.float32(scale.high))
+    return np.where(np.isfinite(values), moved, values).astype(np.float32)
+
+
 def _check_values(values: NDArray[np.float32], scale: Scale, source: Source) -> None:
     if values.size >= np.iinfo(np.int32).max:
         raise InvalidData(f"{source.path} holds {values.size:,} ratings; at most 2,147,483,646 fit.")
@@ -146,7 +161,10 @@ def _check_values(values: NDArray[np.float32], scale: Scale, source: Source) -> 
     where = source.at(row, source.rating_column)
     if not np.isfinite(values[row]):
         raise InvalidData(f"{where}: expected a number on the scale {scale}, found none or one that is not finite.")
-    raise RatingOutsideScale(f"{where}: the rating is not on the scale, {scale}. Mend the file or state its scale.")
+    raise RatingOutsideScale(
+        f"{where}: the rating is not on the scale, {scale}. Mend the file or state its scale; outside='clip' moves what is below or "
+        "above it to its nearer end."
+    )
 
 
 def _in_order(users: Codes, items: Codes) -> bool:

@@ -18,12 +18,17 @@ from tacit.mechanisms.natural_slate import NaturalSlate
 from tacit.mechanisms.natural_subset import NaturalSubset
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, ReplayedNoise, SystemNoise
 from tacit.mechanisms.noisy_max import LaplaceNoisyMax
+from tacit.mechanisms.offset_sums import NoisyOffsets, OffsetSums
+from tacit.mechanisms.pair_moments import NoisyPairs, PairMoments
 from tacit.mechanisms.partition import PrivatePartition
 from tacit.mechanisms.peeling import Peeling
 from tacit.mechanisms.permute_and_flip import PermuteAndFlip
+from tacit.mechanisms.private_replacement import PrivateReplacement
 from tacit.mechanisms.profile_bounds import ProfileBounds
 from tacit.mechanisms.prototypes import Prototypes
 from tacit.mechanisms.randomised_response import RandomisedResponse
+from tacit.mechanisms.rating_bounds import RatingBounds
+from tacit.mechanisms.rating_moments import NoisyMoments, RatingMoments
 from tacit.mechanisms.sampled_gaussian import RowsOnDemand, SampledGaussian
 from tacit.mechanisms.scores import ProfileScores, ScoreSource, VoteTotals
 from tacit.mechanisms.sparse_recovery import SparseRecovery
@@ -31,6 +36,8 @@ from tacit.mechanisms.sparse_vector import SparseVector
 from tacit.mechanisms.tempered_slate import TemperedSlate
 from tacit.mechanisms.top_k import GumbelTopK
 from tacit.mechanisms.top_response import TopResponse
+from tacit.mechanisms.totals import TotalsOnDemand
+from tacit.mechanisms.transfer_moments import NoisyTransfer, TransferMoments
 from tacit.mechanisms.tree_prototypes import TreePrototypes
 
 __all__ = [
@@ -55,14 +62,23 @@ __all__ = [
     "NaturalSlate",
     "NaturalSubset",
     "Noise",
+    "NoisyMoments",
+    "NoisyOffsets",
+    "NoisyPairs",
+    "NoisyTransfer",
+    "OffsetSums",
+    "PairMoments",
     "Peeling",
     "PermuteAndFlip",
     "PopularityShare",
     "PrivatePartition",
+    "PrivateReplacement",
     "ProfileBounds",
     "ProfileScores",
     "Prototypes",
     "RandomisedResponse",
+    "RatingBounds",
+    "RatingMoments",
     "ReplayedNoise",
     "RowsOnDemand",
     "SampledGaussian",
@@ -73,6 +89,8 @@ __all__ = [
     "SystemNoise",
     "TemperedSlate",
     "TopResponse",
+    "TotalsOnDemand",
+    "TransferMoments",
     "TreePrototypes",
     "VectorLaplace",
     "VoteTotals",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.data.assemble import Columns, Duplicates, assemble
+from tacit.data.assemble import Columns, Duplicates, Outside, assemble
 from tacit.data.ids import Codes, Ids, natural
 from tacit.data.provenance import Provenance
 from tacit.data.ratings import Ratings
@@ -34,6 +34,7 @@ def read_table(
     scale: Scale,
     separator: str | None = None,
     duplicates: Duplicates = "error",
+    outside: Outside = "error",
     name: str | None = None,
     provenance: Provenance | None = None,
 ) -> Ratings:
@@ -62,6 +63,7 @@ def read_table(
         scale=scale,
         source=Source(source.path, source.first_line, rating, _DUPLICATES_HINT),
         duplicates=duplicates,
+        outside=outside,
         name=name or path.name.split(".")[0],
         provenance=provenance or Provenance(source=path.name),
     )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tacit.data.assemble import Duplicates
+from tacit.data.assemble import Duplicates, Outside
 from tacit.data.pairs import TwoDomains
 from tacit.data.provenance import AMAZON, Provenance
 from tacit.data.ratings import Ratings
@@ -22,6 +22,7 @@ def read_pair(
     scale: Scale = STARS,
     separator: str | None = None,
     duplicates: Duplicates = "error",
+    outside: Outside = "error",
     provenance: Provenance | None = None,
 ) -> TwoDomains:
     """Two domains from two files with the same columns; a user id means the same person in both."""
@@ -36,6 +37,7 @@ def read_pair(
             scale=scale,
             separator=separator,
             duplicates=duplicates,
+            outside=outside,
             provenance=provenance,
         )
 

@@ -1,0 +1,172 @@
+"""Two domains as mechanisms and models take them: one coding of all items, the source first, and one row for each person.
+
+What is listed, and on what scale, is public and known at once. Ratings are read when ``rows`` is called, and not before.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tacit.checks import whole
+from tacit.curator.fit import RATED_AT_ALL, listed_items
+from tacit.data.catalogue import Catalogue
+from tacit.data.clock import MISSING_TIME
+from tacit.data.pairs import TwoDomains
+from tacit.data.ratings import Ratings
+from tacit.data.scale import Scale
+from tacit.errors import InvalidMessage, InvalidParameter
+from tacit.messages.private_slates_parts import checked_items
+
+Rows: TypeAlias = Any  # a csr_array of users x items, or an object with ``totals(of)`` that adds such rows up elsewhere
+LEAST_RATINGS = 5  # of a user in a domain, or her ratings there are left out
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BothDomains:
+    """Public: two catalogues, one scale, a name. Private: what ``read`` gives, which is asked only once a charge stands.
+
+    ``read(least)`` gives the rows of users with at least ``least`` ratings in a domain, over the source's items and then the
+    target's: as a csr_array, or as an object that gives exact totals of them (``totals``), where they lie on another machine.
+    """
+
+    source: Catalogue
+    target: Catalogue
+    scale: Scale
+    read: Callable[[int], Rows] = field(repr=False)
+    name: str = "two domains"
+    assumed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for part, named in ((self.source, "source"), (self.target, "target")):
+            _require_ids(part, named)
+        if np.isin(self.source.ids.astype(str), self.target.ids.astype(str)).any():
+            raise InvalidParameter("an item is in both domains; each must be in one.")
+        if math.isinf(self.scale.high):
+            raise InvalidParameter(
+                f"ratings on the scale {self.scale} have no bound, and what a rating may change would have none: state a scale "
+                "with two ends when reading them, Scale(low, high); outside='clip' moves what lies outside."
+            )
+
+    def __repr__(self) -> str:
+        return f"BothDomains({self.name!r}: {len(self.source):,} and {len(self.target):,} items)"
+
+    @property
+    def n_source(self) -> int:
+        return len(self.source)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.source) + len(self.target)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of both lists of items, which comes first, and of the scale."""
+        parts = [self.source.ids.tolist(), self.target.ids.tolist(), self.scale.low, self.scale.high]
+        return sha256(json.dumps(parts).encode()).hexdigest()
+
+    @cached_property
+    def id_bytes(self) -> int:
+        """How long all ids are in a message, with their commas."""
+        ids = [*self.source.ids.tolist(), *self.target.ids.tolist()]
+        return sum(len(json.dumps(one)) + 1 for one in ids)
+
+    @classmethod
+    def of(cls, domains: TwoDomains, *, public_catalogue: bool = False) -> "BothDomains":
+        """The items that a list names; those that are known only because somebody rated them are left out, with their ratings.
+
+        Where a domain has no list at all, that is refused, unless ``public_catalogue`` says that its items are public all the same:
+        then the guarantee assumes so.
+        """
+        scale = one_scale(domains)
+        parts = [listed_items(part) for part in (domains.source, domains.target)]
+        assumed = tuple(sorted({reason for _, reasons in parts for reason in reasons}))
+        if assumed and not public_catalogue:
+            without = [
+                f"the {side}"
+                for side, (_, reasons) in zip(("source", "target"), parts, strict=True)
+                if RATED_AT_ALL in reasons
+            ]
+            raise InvalidParameter(
+                f"{' and '.join(without)} came without a list of items, and which items were rated at all is private. Read the "
+                "ratings with a catalogue; or, if these items are public, say public_catalogue=True: the guarantee then says "
+                "that it assumes so."
+            )
+        source, target = (part for part, _ in parts)
+        kept = replace(domains, source=source, target=target)
+        return cls(
+            source.catalogue,
+            target.catalogue,
+            scale,
+            lambda least: union(kept, least)[0],
+            name_of(domains),
+            assumed,
+        )
+
+
+def name_of(domains: TwoDomains) -> str:
+    return f"{domains.source.name} and {domains.target.name}"
+
+
+def one_scale(domains: TwoDomains) -> Scale:
+    """The scale of both domains: a rating is carried from one to the other as it is."""
+    first, second = domains.source.scale, domains.target.scale
+    if (first.low, first.high) != (second.low, second.high):
+        raise InvalidParameter(
+            f"the source is rated on the scale {first}, the target on {second}: bring the ratings to one scale, and state it when "
+            "reading both."
+        )
+    return first if first == second else first.without_step()
+
+
+def union(domains: TwoDomains, least: int = 1) -> tuple[sparse.csr_array, NDArray[np.int64] | None]:
+    """One row for each person, the source's items first, and the times beside the values (None where there are none at all).
+
+    Rows that bear one user id are one person's: they are merged, the latest rating of an item counts, or she would count twice.
+    A value that is not finite is no rating. A person's ratings in a domain are left out where there are fewer than ``least``.
+    """
+    least = whole("least", least, least=1)
+    parts, n_source = (domains.source, domains.target), domains.source.n_items
+    values = np.concatenate([part.values for part in parts]).astype(np.float64)
+    items = np.concatenate([parts[0].items.astype(np.int64), parts[1].items.astype(np.int64) + n_source])
+    times = None if all(part.times is None for part in parts) else np.concatenate([_times(part) for part in parts])
+    people, person = np.unique(domains.source.user_ids, return_inverse=True)
+    owner = np.concatenate([person[part.users] for part in parts])
+    order = np.flatnonzero(np.isfinite(values))
+    keys = (items[order], owner[order])
+    if people.size < domains.n_users and times is not None:
+        keys = (times[order], *keys)  # of one person's ratings of one item the latest stands last
+    order = order[np.lexsort(keys)]  # stable: of equal times the last row
+    last = np.ones(order.size, dtype=np.bool_)
+    last[:-1] = (owner[order[1:]] != owner[order[:-1]]) | (items[order[1:]] != items[order[:-1]])
+    order = order[last]
+    side = 2 * owner[order] + (items[order] >= n_source)
+    order = order[(np.bincount(side, minlength=2 * people.size) >= least)[side]]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(owner[order], minlength=people.size))])
+    shape = (people.size, n_source + domains.target.n_items)
+    table = sparse.csr_array((values[order], items[order], starts), shape=shape)
+    return table, None if times is None else times[order]
+
+
+def _times(ratings: Ratings) -> NDArray[np.int64]:
+    return np.full(len(ratings), MISSING_TIME) if ratings.times is None else ratings.times
+
+
+def _require_ids(catalogue: Catalogue, side: str) -> None:
+    """Refuses now what messages would refuse once something is drawn: that refusal would tell what was drawn."""
+    if not len(catalogue):
+        raise InvalidParameter(f"the {side} has no listed items.")
+    try:
+        checked_items(catalogue.ids.tolist(), most=len(catalogue))
+    except InvalidMessage:
+        raise InvalidParameter(
+            f"the ids of the {side}'s items must be whole numbers from -2^53 to 2^53, or texts of 1 to 200 characters, for messages "
+            "to carry them: give the catalogue shorter ids."
+        ) from None

@@ -1,0 +1,155 @@
+"""What the systems of the paper have in common, with noise and without: the graph of items, and profiles as rows."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tacit.checks import finite, keep, whole
+from tacit.curator.cross_domain_rows import LEAST_RATINGS, one_scale, union
+from tacit.data.catalogue import Catalogue
+from tacit.data.clock import MISSING_TIME
+from tacit.data.ids import code_of
+from tacit.data.pairs import TwoDomains
+from tacit.data.scale import Scale
+from tacit.errors import InvalidParameter
+from tacit.models.cross_domain.alter_egos import AlterEgos, alter_egos
+from tacit.models.cross_domain.averages import mean_of
+from tacit.models.cross_domain.layers import layers
+from tacit.models.cross_domain.legs import checked_order, pruned
+from tacit.models.cross_domain.similarities import edges_of
+from tacit.models.cross_domain.x_sim import XSim, x_sim
+
+NOBODY_IN_BOTH = (
+    "nobody rated in both domains, so that no item of the source leads to one of the target: no item has a replacement, and every "
+    "prediction is its base, the mean of the item."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """How items are joined. Public constants: ``significant`` co-raters make a cosine count fully (0: always), ``edges`` are kept
+    of each item towards the other domain, ``by`` says which are the best, ``least`` ratings in a domain make a user count there."""
+
+    significant: int = 50
+    edges: int = 10
+    by: Literal["signed", "absolute"] = "signed"
+    least: int = LEAST_RATINGS
+
+    def __post_init__(self) -> None:
+        keep(
+            self,
+            significant=whole("significant", self.significant, least=0),
+            edges=whole("edges", self.edges, least=1),
+            by=checked_order(self.by),
+            least=whole("least", self.least, least=1),
+        )
+
+    def x_sim(self, table: sparse.csr_array, n_source: int) -> XSim:
+        """X-SIM of all source and target items that a path joins; nothing where nobody rated in both."""
+        edges = edges_of(table, shrink=self.significant)
+        return x_sim(pruned(edges, layers(edges, n_source), n_source, self.edges, self.by))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Held:
+    """Ratings of both domains as one table, and what is public about them. Private as the ratings are."""
+
+    source: Catalogue
+    target: Catalogue
+    scale: Scale
+    table: sparse.csr_array
+    times: NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, domains: TwoDomains, least: int) -> "Held":
+        scale = one_scale(domains)
+        return cls(domains.source.catalogue, domains.target.catalogue, scale, *union(domains, least))
+
+    @property
+    def n_source(self) -> int:
+        return len(self.source)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return self.scale.low, self.scale.high
+
+    def means(self) -> tuple[float, float]:
+        """Of all ratings in the source, and in the target."""
+        return mean_of(self.table[:, : self.n_source]), mean_of(self.table[:, self.n_source :])
+
+    def warn_if_apart(self) -> None:
+        """Says once that nothing leads from one domain to the other. It depends on the ratings: not for what promises something."""
+        counts = np.diff(self.table.indptr)
+        rows = np.repeat(np.arange(counts.size), counts)
+        first = np.bincount(rows, weights=self.table.indices < self.n_source, minlength=counts.size)
+        if not ((first > 0) & (first < counts)).any():
+            warnings.warn(NOBODY_IN_BOTH, UserWarning, stacklevel=4)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Profile:
+    """One served user's own ratings, as a row of the source and one of the target. Items that neither lists are passed over."""
+
+    source: sparse.csr_array
+    target: sparse.csr_array
+    source_times: NDArray[np.int64] | None
+    target_times: NDArray[np.int64] | None
+
+    @classmethod
+    def of(
+        cls, profile: Mapping[Any, float], held: Held, times: Mapping[Any, int] | None = None
+    ) -> "Profile":
+        if not isinstance(profile, Mapping):
+            raise InvalidParameter("a profile says how its owner rates items: {item: rating}.")
+        rows = [_row(profile, part, held.bounds, times) for part in (held.source, held.target)]
+        return cls(rows[0][0], rows[1][0], rows[0][1], rows[1][1])
+
+    def ego(self, replacement: NDArray[np.integer[Any]]) -> AlterEgos:
+        """The profile rewritten into the target; what its owner rated there stays, and wins."""
+        return alter_egos(
+            self.source,
+            replacement,
+            self.target.shape[1],
+            times=self.source_times,
+            target=self.target,
+            target_times=self.target_times,
+        )
+
+    def level(self, means: tuple[float, float]) -> float:
+        """How far its owner's ratings lie above the mean of the domain that each is in; 0 without any."""
+        above = np.concatenate([self.source.data - means[0], self.target.data - means[1]])
+        return float(above.mean()) if above.size else 0.0
+
+
+def _row(
+    profile: Mapping[Any, float], catalogue: Catalogue, bounds: tuple[float, float], times: Mapping[Any, int] | None
+) -> tuple[sparse.csr_array, NDArray[np.int64] | None]:
+    found = {code: item for item in profile if (code := code_of(catalogue.ids, item)) is not None}
+    codes = sorted(found)
+    values = [min(max(finite("a rating", profile[found[code]]), bounds[0]), bounds[1]) for code in codes]
+    row = sparse.csr_array(
+        (np.array(values, dtype=np.float64), np.array(codes, dtype=np.int32), np.array([0, len(codes)])),
+        shape=(1, len(catalogue)),
+    )
+    if times is None:
+        return row, None
+    return row, np.array([times.get(found[code], MISSING_TIME) for code in codes], dtype=np.int64)
+
+
+def wanted_codes(items: Any, catalogue: Catalogue) -> NDArray[np.int64]:
+    """The codes of these target items; of all where none are named."""
+    if items is None:
+        return np.arange(len(catalogue))
+    return np.array([catalogue.code(item) for item in items], dtype=np.int64)
+
+
+def best(predicted: Mapping[Any, float], profile: Mapping[Any, float], k: int) -> tuple[Any, ...]:
+    """The k items of largest prediction that the profile does not have; of equal ones the first in the catalogue."""
+    k = whole("k", k, least=1)
+    fresh = [item for item in predicted if item not in profile]
+    return tuple(sorted(fresh, key=lambda item: -predicted[item])[:k])

@@ -1,0 +1,125 @@
+"""The rows of all users on a cluster, of which a mechanism asks for exact sums, and nothing else (`TotalsOnDemand`).
+
+Workers run the mechanism's own code in whole numbers on the users of their partitions. Whole numbers add up to the same total
+however the users are spread, and no worker draws noise for the release: it is drawn once, on the driver, and added to the total.
+A user's row is in one partition, whole. A partition's sums are one row of the result: when a worker is lost, or the same task
+runs twice, they count once, and never partly from one run and partly from another.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from scipy import sparse
+
+from tacit.engines.spark.cleaning import enough, latest, numbers
+from tacit.engines.spark.items import Items, with_codes
+from tacit.engines.spark.tables import ratings_table
+from tacit.mechanisms.totals import Summed
+
+_AT_ONCE = 1 << 20  # ratings in a table that is added up: of whole users, so a few more
+_GROUPS = 8  # sums that come to the driver, at most
+_SUMS = "part int, total binary"
+
+Totals = NDArray[np.int64]
+
+
+class SparkRows:
+    """Ratings of listed items, one for each user and item: the latest; at least ``least`` of a user in a domain.
+
+    Rows that cannot be used are no ratings, and nothing is refused that depends on a row.
+    """
+
+    def __init__(self, ratings: DataFrame, items: Items, least: int = 1) -> None:
+        self._items = items.n_items
+        usable = with_codes(numbers(ratings_table(ratings, domain=False)), items)
+        self._parts = int(ratings.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+        # The first one saves a shuffle for each window; only the last one keeps users whole, whatever the planner does before.
+        kept = enough(latest(usable.repartition(self._parts, "user")), least)
+        split = kept.select("user", "code", "value").repartition(self._parts, "user")
+        self._frame = split.sortWithinPartitions("user", "code")
+
+    def __repr__(self) -> str:
+        return f"SparkRows({self._items} items)"
+
+    def ready(self) -> "SparkRows":
+        """Reads and sorts everything now, so that a table that cannot be read fails before anything is charged."""
+        self._frame = self._frame.persist()
+        self._frame.count()
+        return self
+
+    def forget(self) -> None:
+        """Gives back what ``ready`` keeps."""
+        self._frame.unpersist()
+
+    def totals(self, of: Summed) -> Totals:
+        """``of.totals`` of all rows, exactly."""
+        items = self._items
+
+        def added_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from _one_row(of.totals(table) for table in tables(batches, items))
+
+        sums = self._frame.mapInArrow(added_up, _SUMS)
+        if self._parts > _GROUPS:
+            sums = sums.repartition(_GROUPS, "part").mapInArrow(_merged, _SUMS)
+        total = np.zeros(of.length, dtype=np.int64)
+        for row in sums.select("total").collect():
+            total += np.frombuffer(row["total"], dtype=np.int64)
+        return total
+
+
+def rows_of(ratings: DataFrame, items: Items) -> Callable[[int], SparkRows]:
+    """What a curator reads from: rows of users with at least so many ratings in a domain."""
+    return lambda least: SparkRows(ratings, items, least)
+
+
+def tables(batches: Iterator[pa.RecordBatch], items: int) -> Iterator[sparse.csr_array]:
+    """Users x items a stretch of whole users at a time, from batches of (user, code, value) sorted by user and code."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= _AT_ONCE:
+            whole = pa.Table.from_batches(waiting).combine_chunks()
+            last = int(_starts(whole)[-1])  # the last user's rows may go on in the next batch
+            if last:
+                yield _table(whole.slice(0, last), items)
+            waiting = whole.slice(last).to_batches()
+    if rest := sum(part.num_rows for part in waiting):
+        yield _table(pa.Table.from_batches(waiting).combine_chunks().slice(0, rest), items)
+
+
+def _starts(rows: pa.Table) -> Totals:
+    """Where each user's rows begin."""
+    import pyarrow.compute as pc
+
+    user = rows.column("user")
+    changes = np.asarray(pc.not_equal(user.slice(1), user.slice(0, len(user) - 1)))
+    return np.concatenate([[0], np.flatnonzero(changes) + 1]).astype(np.int64)
+
+
+def _table(rows: pa.Table, items: int) -> sparse.csr_array:
+    starts = np.append(_starts(rows), rows.num_rows)
+    values, codes = (rows.column(name).to_numpy() for name in ("value", "code"))
+    return sparse.csr_array((values, codes, starts), shape=(starts.size - 1, items))
+
+
+def _merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from _one_row(
+        np.frombuffer(total.as_py(), dtype=np.int64) for batch in batches for total in batch.column("total")
+    )
+
+
+def _one_row(parts: Iterator[Totals]) -> Iterator[pa.RecordBatch]:
+    """The sum as one row; none where there is nothing to add up."""
+    total: Any = None
+    for part in parts:
+        total = part.copy() if total is None else total + part
+    if total is not None:
+        context = TaskContext.get()
+        place = 0 if context is None else context.partitionId()
+        row = [pa.array([place], pa.int32()), pa.array([total.tobytes()], pa.binary())]
+        yield pa.RecordBatch.from_arrays(row, ["part", "total"])

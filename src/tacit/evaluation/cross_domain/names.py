@@ -1,0 +1,36 @@
+"""Methods and settings by the names that rows carry."""
+
+INF = "inf"  # an epsilon in a setting: JSON has no infinity
+DELTA = 1e-6
+
+GLOBAL_MEAN, ITEM_AVERAGE = "global mean", "item average"
+USER_MEAN = "user mean + item offset"  # the offset is told from the mean of the target domain
+USER_MEAN_SOURCE = "user mean + item offset, source mean"  # from the mean of the domain that the user's mean is of
+REMOTE_USER, KNN, KNN_SHRUNK, ALS = "RemoteUser", "ItemKNN-linked", "ItemKNN-linked, shrunk", "ALS-linked"
+BASELINES = (GLOBAL_MEAN, ITEM_AVERAGE, USER_MEAN, USER_MEAN_SOURCE, REMOTE_USER, KNN, KNN_SHRUNK, ALS)
+
+NX_PUBLISHED = "NX-Map-ib, published form"  # the k most similar items, then those of the alter ego; item means as base
+NX = "NX-Map-ib"  # the k most similar items of the alter ego; user mean + offset as base
+NX_SHRUNK = "NX-Map-ib, shrunk"  # + .2 in the denominator
+NX_SOURCE = "NX-Map-ib, shrunk, source mean"
+NX_UB = "NX-Map-ub"
+NX_MANY = {3: "NX-Map-ib, 3 replacements", 10: "NX-Map-ib, 10 replacements"}
+
+# What was published has no finite epsilon; "epsilon a draw" is what it spends on one source item.
+PRS_TOP = "X-Map-ib, PRS among ten"
+PRS_VALID = "X-Map-ib, PRS among all"
+PRS_TOP_NOISY = "X-Map-ib, PRS among ten, PNSA + PNCF"
+PRS_VALID_NOISY = "X-Map-ib, PRS among all, PNSA + PNCF"
+PRS_TOP_UB, PRS_VALID_UB = "X-Map-ub, PRS among ten", "X-Map-ub, PRS among all"
+NX_NOISY = "NX-Map-ib, PNSA + PNCF"
+PRS_TOP_RATED = "NX-Map-ib, PRS among ten"
+PRS_VALID_RATED = "NX-Map-ib, PRS among all"
+POSITIVE_RATED = "NX-Map-ib, positive part among all"  # max(X-SIM, 0), sensitivity 1
+
+TABLE = "prs_valid, whole table"  # all source items' replacements in one budget; what predicts from them is not covered
+OFFSETS = "offsets of the first release"
+B1, B2, B2_CAREFUL = "B1, honest X-Map", "B2, bridge", "B2, bridge, edge 3"
+B3_OFFSETS = "B3, offsets only"
+B3 = "B3"
+B3_CONSTANT = "B3, constant centre"
+MOMENTS = (OFFSETS, B1, B2, B2_CAREFUL, B3_OFFSETS, B3, B3_CONSTANT)

@@ -1,0 +1,185 @@
+"""First and second moments of users' centred ratings in two domains, with noise. Proof: docs/proofs/rating-moments.md."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.checks import keep, positive, probability, whole
+from tacit.errors import InvalidParameter
+from tacit.guarantees import Guarantee, Release
+from tacit.mechanisms.drawn import released
+from tacit.mechanisms.grid import whole_sums
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
+from tacit.mechanisms.offset_sums import checked_bounds, checked_length
+from tacit.mechanisms.products import MOST_COLUMNS, as_matrix, product_sums, triangle
+from tacit.mechanisms.rating_bounds import CLIP, COARSE, RatingBounds, cut_rows
+from tacit.mechanisms.samplers import rounded_gaussian
+from tacit.mechanisms.totals import Rows, gaussian_claim, stretches, totals_of
+
+SHARES = (0.75, 0.10, 0.13, 0.02)  # of mu^2: products, values, counts, users
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyMoments:
+    """Products on and above the diagonal, row by row; a sum and a count for each item; three counts of users. In steps."""
+
+    steps: NDArray[np.int64]
+    items: int
+    n_source: int
+    step: Fraction  # of a sum of values
+    sds: tuple[float, float, float, float]  # of the noise: on products, values, counts and users
+
+    def matrix(self) -> NDArray[np.float64]:
+        """G, symmetric, its diagonal included."""
+        return as_matrix(self._part(0) * float(self.step * self.step), self.items, diagonal=True)
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """d: for every item the noisy sum of centred, cut ratings."""
+        return np.asarray(self._part(1) * float(self.step), dtype=np.float64)
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        """n: for every item the noisy number of its raters."""
+        return self._part(2).astype(np.float64)
+
+    @property
+    def users(self) -> tuple[float, float, float]:
+        """The noisy numbers of users with ratings in the source alone, in the target alone, and in both."""
+        source, target, both = self._part(3).tolist()
+        return float(source), float(target), float(both)
+
+    def _part(self, which: int) -> NDArray[np.int64]:
+        return self.steps[_slices(self.items)[which]]
+
+
+@dataclass(frozen=True)
+class RatingMoments:
+    """G = sum of z z^T, d = sum of z, n = sum of m and three disjoint counts of users, with Gaussian noise on each.
+
+    z are at most ``most_items`` of a user's ratings, drawn by chance, centred, clipped and cut to ``norm``; m marks them. mu^2 is
+    divided among G, d, n and the counts in the proportions of ``shares``.
+    """
+
+    name: ClassVar[str] = "rating-moments"
+    items: int
+    n_source: int
+    bounds: RatingBounds
+    mu: float
+    delta: float
+    most_items: int = 50
+    norm: float = 4.0
+    shares: tuple[float, float, float, float] = SHARES
+
+    def __post_init__(self) -> None:
+        items = whole("items", self.items, least=2, most=MOST_COLUMNS)
+        keep(
+            self,
+            items=items,
+            n_source=whole("n_source", self.n_source, least=1, most=items - 1),
+            bounds=checked_bounds(self.bounds),
+            mu=positive("mu", self.mu),
+            delta=probability("delta", self.delta),
+            most_items=whole("most_items", self.most_items, least=1, most=items),
+            norm=checked_length("norm", self.norm, self.bounds),
+            shares=_checked_shares(self.shares),
+        )
+        for variance in self.variances_in_steps:
+            rounded_gaussian.require_drawable(variance)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        return gaussian_claim(self.name, self.mu, self.delta)
+
+    @property
+    def step(self) -> Fraction:
+        """What one step of d is worth, clip / 2^13; one of G its square; n and the users are counted one by one."""
+        return COARSE * self.bounds.step
+
+    @property
+    def length(self) -> int:
+        return triangle(self.items, diagonal=True) + 2 * self.items + 3
+
+    @cached_property
+    def norm_in_steps(self) -> int:
+        """Of z, in steps of clip / 2^13."""
+        return self.bounds.in_steps(self.norm) // COARSE
+
+    @cached_property
+    def squared_sensitivities(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        """The most that one user's squared numbers add up to, in steps: products, values, counts, users.
+
+        Products on and above the diagonal: (|z|^4 + sum z_i^4) / 2 <= |z|^2 (|z|^2 + clip^2) / 2.
+        """
+        clip = (CLIP // COARSE) ** 2
+        square = min(self.norm_in_steps**2, self.most_items * clip)
+        each = min(clip, square)
+        return Fraction(square * (square + each), 2), Fraction(square), Fraction(self.most_items), Fraction(1)
+
+    @cached_property
+    def variances_in_steps(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        each = Fraction(self.mu) ** 2 / sum(map(Fraction, self.shares))
+        parts = zip(self.squared_sensitivities, self.shares, strict=True)
+        products, values, counts, users = (part / (Fraction(share) * each) for part, share in parts)
+        return products, values, counts, users
+
+    @property
+    def sds(self) -> tuple[float, float, float, float]:
+        """Of the noise on products, values, counts and users, in the units of each."""
+        products, values, counts, users = (math.sqrt(variance) for variance in self.variances_in_steps)
+        return products * float(self.step**2), values * float(self.step), counts, users
+
+    def pmf(self, steps: NDArray[np.int64] | int, total: int, part: int) -> NDArray[np.float64]:
+        """The probability that one number of the ``part``, which truly is ``total`` steps, is released as ``steps``."""
+        return rounded_gaussian.pmf(np.asarray(steps) - total, self.variances_in_steps[part])
+
+    def totals(self, rows: Rows, noise: Noise = SYSTEM_NOISE) -> NDArray[np.int64]:
+        """The exact sums in steps, one part after the other; ``noise`` draws which ratings of a user count. Private."""
+        total = np.zeros(self.length, dtype=np.int64)
+        products, values, counts, users = (total[part] for part in _slices(self.items))
+        for part in stretches(rows):
+            centred = self.bounds.centred(part, self.items, most_items=self.most_items, noise=noise)
+            cut, _ = cut_rows(centred, self.norm_in_steps, coarse=COARSE)
+            products += product_sums(cut, diagonal=True)
+            values += whole_sums(cut.data, cut.indices, self.items)
+            counts += np.bincount(cut.indices, minlength=self.items)
+            users += _users_by_domain(cut.indices, cut.indptr, self.n_source)
+        return total
+
+    def release(self, rows: Rows, noise: Noise = SYSTEM_NOISE) -> Release[NoisyMoments]:
+        """All of it, with noise on every number, also of items and pairs that nobody rated."""
+        noisy = totals_of(self, rows, noise)
+        for part, variance in zip(_slices(self.items), self.variances_in_steps, strict=True):
+            noisy[part] += rounded_gaussian.sample(variance, part.stop - part.start, noise)
+        return released(NoisyMoments(noisy, self.items, self.n_source, self.step, self.sds), self.guarantee, noise)
+
+
+def _slices(items: int) -> tuple[slice, slice, slice, slice]:
+    pairs = triangle(items, diagonal=True)
+    ends = (0, pairs, pairs + items, pairs + 2 * items, pairs + 2 * items + 3)
+    products, values, counts, users = (slice(ends[i], ends[i + 1]) for i in range(4))
+    return products, values, counts, users
+
+
+def _users_by_domain(items: NDArray[np.int32], starts: NDArray[np.int32], n_source: int) -> NDArray[np.int64]:
+    """How many users have ratings in the source alone, in the target alone, in both; who has none is in no cell."""
+    in_source = np.concatenate([[0], np.cumsum(items < n_source)])
+    source = in_source[starts[1:]] - in_source[starts[:-1]]
+    target = np.diff(starts) - source
+    cells = [(source > 0) & (target == 0), (source == 0) & (target > 0), (source > 0) & (target > 0)]
+    return np.array([int(cell.sum()) for cell in cells], dtype=np.int64)
+
+
+def _checked_shares(shares: object) -> tuple[float, float, float, float]:
+    try:
+        products, values, counts, users = (positive("a share", share) for share in shares)  # type: ignore[attr-defined]
+    except (TypeError, ValueError) as problem:
+        if isinstance(problem, InvalidParameter):
+            raise
+        raise InvalidParameter("shares must be four numbers: of products, values, counts and users.") from None
+    return products, values, counts, users

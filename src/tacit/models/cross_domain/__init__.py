@@ -1,0 +1,1 @@
+"""Two domains with users in common: similarities, paths between items, alter egos and what is predicted from them."""

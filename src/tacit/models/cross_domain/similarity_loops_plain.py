@@ -1,0 +1,74 @@
+"""The loops over pairs of items in numpy, on blocks of products. `similarity_loops_compiled` does the same, compiled."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.models.cross_domain.centred import Centred
+from tacit.models.cross_domain.edges import ROUNDING, By, best_of_each, goodness
+from tacit.models.cross_domain.similarity_products import Block, blocks
+
+
+class Pairs(NamedTuple):
+    """Pairs of a row item and a column item, ascending, with what is known of each."""
+
+    first: NDArray[Any]
+    second: NDArray[Any]
+    cosine: NDArray[Any]
+    significance: NDArray[Any]
+    share: NDArray[Any]
+
+
+def upper_edges(table: Centred, shrink: int, *, dense: bool = False, threads: int = 1) -> Pairs:
+    """All edges i < j."""
+    return joined([_pairs(table, table, block, shrink, above=True) for block in blocks(table, table, dense=dense)])
+
+
+def best(table: Centred, k: int, shrink: int, by: By, least: int, *, dense: bool = False) -> Pairs:
+    """Of every item the k best others with a cosine other than 0 and a significance of at least ``least``."""
+    return joined(
+        [_pruned(_pairs(table, table, block, shrink, least), k, by) for block in blocks(table, table, dense=dense)]
+    )
+
+
+def best_across(
+    left: Centred, right: Centred, k: int, shrink: int, by: By, *, dense: bool = False, threads: int = 1
+) -> tuple[Pairs, NDArray[np.bool_]]:
+    """Of every left item the k best edges to right items, and which right items have an edge at all. No item is on both sides."""
+    touched = np.zeros(right.n_items, dtype=bool)
+    found = []
+    for block in blocks(left, right, dense=dense):
+        edges = _pairs(left, right, block, shrink)
+        touched[edges.second] = True
+        found.append(_pruned(edges, k, by))
+    return joined(found), touched
+
+
+def joined(parts: list[Pairs]) -> Pairs:
+    """Pairs of one part after the other."""
+    codes, counts, floats = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64), np.empty(0)
+    return Pairs(*map(np.concatenate, zip(Pairs(codes, codes, floats, counts, floats), *parts, strict=True)))
+
+
+def _pruned(pairs: Pairs, k: int, by: By) -> Pairs:
+    kept = best_of_each(pairs.first, pairs.second, goodness(pairs.cosine, by), k)
+    return Pairs(*(column[kept] for column in pairs))
+
+
+def _pairs(left: Centred, right: Centred, block: Block, shrink: int, least: int = 1, *, above: bool = False) -> Pairs:
+    """The pairs of a block that count; an item is never paired with itself, and with ``above`` only with later ones."""
+    rows = np.arange(block.begin, block.begin + len(block.dots))
+    raw = block.dots * (left.scale[rows, None] * right.scale)
+    kept = (np.abs(raw) > ROUNDING) & (block.agreed >= least)
+    if above:
+        kept &= np.arange(right.n_items) > rows[:, None]
+    elif left is right:
+        kept[np.arange(rows.size), rows] = False
+    row, second = np.nonzero(kept)
+    cosine, together = raw[row, second], block.together[row, second].astype(np.int64)
+    significance = block.agreed[row, second].astype(np.int64)
+    if shrink:
+        cosine *= np.minimum(together, shrink) / shrink
+    either = left.raters[rows[row]] + right.raters[second] - together
+    return Pairs(rows[row].astype(np.int32), second.astype(np.int32), cosine, significance, significance / either)
