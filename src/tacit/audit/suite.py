@@ -18,6 +18,7 @@ from tacit.audit.cases import (
     moments,
     partitions,
     private_selection,
+    rating_moments,
     recoveries,
     responses,
     selection,
@@ -64,6 +65,10 @@ NAMES = (
     "popularity-share",
     "gram-share",
     "private-replacement",
+    "offset-sums",
+    "pair-moments",
+    "rating-moments",
+    "transfer-moments",
 )
 SYSTEMS = {  # what a system's promises rest on
     "multi-selection": ("vector-laplace", "sampled-gaussian", "tree-prototypes"),
@@ -97,6 +102,13 @@ SYSTEMS = {  # what a system's promises rest on
         "popularity-share",
         "gram-share",
     ),
+    "cross-domain": (
+        "transfer-moments",
+        "offset-sums",  # its first step
+        "pair-moments",  # its second
+        "rating-moments",  # what the bridge and the honest X-Map are computed from
+        "private-replacement",
+    ),
 }
 _ROOMS = (
     responses,
@@ -121,6 +133,7 @@ _ROOMS = (
     trees,
     moments,
     x_map,
+    rating_moments,
 )
 
 Progress = Callable[[int, int, str], None]  # done, in all, what comes next

@@ -1,14 +1,14 @@
-"""Releases of two domains: which modes there are, what is public about the ratings, and what is refused before anything is charged."""
+"""Releases of two domains: which modes there are, what is public about the ratings, what is refused before a charge."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from inspect import Parameter, signature
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tacit.checks import member, positive, probability
 from tacit.curator import cross_domain_moments, cross_domain_replacements, nx_map, published_x_map
 from tacit.curator.cross_domain_modes import Asked, Mode
-from tacit.curator.cross_domain_rows import BothDomains, name_of
+from tacit.curator.cross_domain_rows import BothDomains, name_of, one_scale
 from tacit.curator.nx_map import NXMap
 from tacit.curator.published_x_map import PublishedXMap
 from tacit.curator.slate_account import Kind, SlateAccount
@@ -18,9 +18,13 @@ from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.ledger import Budget
 from tacit.mechanisms import Noise
-from tacit.messages.cross_domain import Replacements, TransferModel
 
-Released: TypeAlias = TransferModel | Replacements | NXMap | PublishedXMap
+if TYPE_CHECKING:
+    from tacit.messages.cross_domain import Replacements, TransferModel
+
+Released: TypeAlias = "TransferModel | Replacements | NXMap | PublishedXMap"
+
+Catalogues: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
 
 TRANSFERS = Kind(
     Budget(epsilon=2.0, delta=1e-6),
@@ -40,21 +44,33 @@ _MODES: Mapping[Mode, Any] = {
 class Transfers:
     """Two domains that a curator holds. ``domains`` is None where the ratings lie elsewhere, and only totals of them come here."""
 
-    def __init__(self, name: str, domains: TwoDomains | None, listed: BothDomains | None, public_catalogue: bool) -> None:
-        self.name, self._domains, self._listed, self._public = name, domains, listed, public_catalogue
+    def __init__(
+        self,
+        name: str,
+        domains: TwoDomains | None,
+        listed: BothDomains | None = None,
+        *,
+        catalogues: Catalogues | None = None,
+        public_catalogue: bool = False,
+    ) -> None:
+        self.name, self._domains, self._listed = name, domains, listed
+        self._catalogues, self._public = catalogues, public_catalogue
 
     @classmethod
-    def of(cls, source: object, target: object, *, public_catalogue: bool) -> "Transfers":
+    def of(
+        cls, source: object, target: object, *, catalogues: Catalogues | None = None, public_catalogue: bool = False
+    ) -> "Transfers":
         """From two sets of ratings, which share the users whose ids are equal, from two domains, or from totals elsewhere."""
         if isinstance(source, Ratings) and isinstance(target, Ratings):
             source, target = TwoDomains.align(source, target), None
         if isinstance(source, TwoDomains) and target is None:
-            return cls(name_of(source), source, None, public_catalogue)
+            one_scale(source)  # refused at once, whatever is asked for
+            return cls(name_of(source), source, catalogues=catalogues, public_catalogue=public_catalogue)
         if isinstance(source, BothDomains) and target is None:
-            return cls(source.name, None, source, public_catalogue)
+            return cls(source.name, None, source)
         raise InvalidParameter(
-            "a curator holds Ratings, tacit.data.load('movielens-small'); or two of them, Curator(source, target, ledger='curator.db'); "
-            "or TwoDomains, Curator(tacit.data.load('synthetic', second_domain=True), ledger='curator.db')."
+            "a curator holds Ratings, tacit.data.load('movielens-small'); or two of them, "
+            "Curator(source, target, ledger='curator.db'); or TwoDomains, Curator(domains, ledger='curator.db')."
         )
 
     def __repr__(self) -> str:
@@ -67,13 +83,15 @@ class Transfers:
             return self._listed
         if self._domains is None:
             raise InvalidParameter("this curator holds no ratings.")
-        return BothDomains.of(self._domains, public_catalogue=self._public)
+        return BothDomains.of(self._domains, catalogues=self._catalogues, public_catalogue=self._public)
 
     @property
     def domains(self) -> TwoDomains:
         """The ratings themselves, which modes without a promise need as they are."""
         if self._domains is None:
-            raise InvalidParameter("these ratings lie elsewhere, and only totals of them come here: use mode 'moments'.")
+            raise InvalidParameter(
+                "these ratings lie elsewhere, and only totals of them come here: use mode 'moments'."
+            )
         return self._domains
 
     def release(
@@ -93,10 +111,12 @@ class Transfers:
         known = [name for name, one in signature(found).parameters.items() if one.kind is Parameter.KEYWORD_ONLY]
         for name in options:
             if name not in known:
-                raise InvalidParameter(f"mode {str(mode)!r} has no option {name!r}; its options are {', '.join(known)}.")
+                raise InvalidParameter(
+                    f"mode {str(mode)!r} has no option {name!r}; its options are {', '.join(known)}."
+                )
         asked = Asked(
             positive("epsilon", epsilon),
             probability("delta", delta),
             None if request_id is None else checked_id(request_id),
         )
-        return found(self, account, asked, noise, **options)  # type: ignore[no-any-return]
+        return found(self, account, asked, noise, **options)

@@ -7,6 +7,8 @@ from tacit.curator.slate_account import SlateAccount
 from tacit.errors import GuaranteeRefused
 from tacit.guarantees import Guarantee
 
+SERVED = "what a served user sees is computed from the release and her own ratings alone"
+
 
 class Mode(StrEnum):
     MOMENTS = "moments"  # noisy sums once; models for any number of users follow from them
@@ -34,6 +36,7 @@ def charge_unprotected(account: SlateAccount, asked: Asked, mode: Mode, guarante
         account.ledger.charge(account.subject, release_id, guarantee)
     except GuaranteeRefused:
         raise GuaranteeRefused(
-            f"mode {mode.value!r} promises nothing to anybody in these ratings, and their terms in this ledger do not allow that. Use "
-            f"mode 'moments'; or agree to it when a ledger first meets these users: Curator(..., unprotected=[{mode.value!r}])."
+            f"mode {mode.value!r} promises nothing to anybody in these ratings, and their terms in this ledger do not allow that. "
+            "Use mode 'moments'; or agree to it when a ledger first meets these users: "
+            f"Curator(..., unprotected=[{mode.value!r}])."
         ) from None

@@ -5,7 +5,7 @@ What is listed, and on what scale, is public and known at once. Ratings are read
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -19,6 +19,7 @@ from tacit.checks import whole
 from tacit.curator.fit import RATED_AT_ALL, listed_items
 from tacit.data.catalogue import Catalogue
 from tacit.data.clock import MISSING_TIME
+from tacit.data.ids import encode, natural
 from tacit.data.pairs import TwoDomains
 from tacit.data.ratings import Ratings
 from tacit.data.scale import Scale
@@ -79,12 +80,24 @@ class BothDomains:
         return sum(len(json.dumps(one)) + 1 for one in ids)
 
     @classmethod
-    def of(cls, domains: TwoDomains, *, public_catalogue: bool = False) -> "BothDomains":
+    def of(
+        cls,
+        domains: TwoDomains,
+        *,
+        catalogues: tuple[Sequence[Any], Sequence[Any]] | None = None,
+        public_catalogue: bool = False,
+    ) -> "BothDomains":
         """The items that a list names; those that are known only because somebody rated them are left out, with their ratings.
 
-        Where a domain has no list at all, that is refused, unless ``public_catalogue`` says that its items are public all the same:
-        then the guarantee assumes so.
+        ``catalogues`` are public lists of the source's and of the target's items, for ratings that came without, or instead of
+        theirs. Where a domain has no list at all, that is refused, unless ``public_catalogue`` says that its items are public all
+        the same: then the guarantee assumes so.
         """
+        if catalogues is not None:
+            source, target = (
+                over(part, ids) for part, ids in zip((domains.source, domains.target), catalogues, strict=True)
+            )
+            domains = TwoDomains(source, target)
         scale = one_scale(domains)
         parts = [listed_items(part) for part in (domains.source, domains.target)]
         assumed = tuple(sorted({reason for _, reasons in parts for reason in reasons}))
@@ -95,9 +108,9 @@ class BothDomains:
                 if RATED_AT_ALL in reasons
             ]
             raise InvalidParameter(
-                f"{' and '.join(without)} came without a list of items, and which items were rated at all is private. Read the "
-                "ratings with a catalogue; or, if these items are public, say public_catalogue=True: the guarantee then says "
-                "that it assumes so."
+                f"{' and '.join(without)} came without a list of items, and which items were rated at all is private. Give public "
+                "lists, catalogues=(source_items, target_items); or, if the rated items are public, say public_catalogue=True: the "
+                "guarantee then says that it assumes so."
             )
         source, target = (part for part, _ in parts)
         kept = replace(domains, source=source, target=target)
@@ -109,6 +122,26 @@ class BothDomains:
             name_of(domains),
             assumed,
         )
+
+
+def over(ratings: Ratings, ids: Sequence[Any]) -> Ratings:
+    """The same ratings over a public list of items, rated or not; ratings of other items are left out."""
+    known = ratings.catalogue.ids
+    wished = np.array(list(ids)) if not isinstance(ids, str) else np.zeros(0)
+    if wished.ndim != 1 or wished.dtype.kind not in "iuU" or not wished.size:
+        raise InvalidParameter("a catalogue is a list of ids, all whole numbers or all texts.")
+    if wished.dtype.kind != known.dtype.kind and known.size:
+        wished = natural(*encode(wished))[0] if known.dtype.kind in "iu" else wished.astype(str)
+        if wished.dtype.kind != known.dtype.kind:
+            raise InvalidParameter(
+                "a catalogue names items by texts, and the ratings by whole numbers: write both alike."
+            )
+    listed = np.unique(wished)
+    place = np.minimum(np.searchsorted(listed, known), listed.size - 1)
+    is_listed = listed[place] == known
+    part = ratings.subset(is_listed[ratings.items])
+    codes = place.astype(np.int32)[part.items]  # both lists ascend, and so do the codes of a row
+    return replace(part, items=codes, catalogue=Catalogue(listed))
 
 
 def name_of(domains: TwoDomains) -> str:
@@ -140,7 +173,7 @@ def union(domains: TwoDomains, least: int = 1) -> tuple[sparse.csr_array, NDArra
     people, person = np.unique(domains.source.user_ids, return_inverse=True)
     owner = np.concatenate([person[part.users] for part in parts])
     order = np.flatnonzero(np.isfinite(values))
-    keys = (items[order], owner[order])
+    keys: tuple[NDArray[Any], ...] = (items[order], owner[order])
     if people.size < domains.n_users and times is not None:
         keys = (times[order], *keys)  # of one person's ratings of one item the latest stands last
     order = order[np.lexsort(keys)]  # stable: of equal times the last row
@@ -167,6 +200,6 @@ def _require_ids(catalogue: Catalogue, side: str) -> None:
         checked_items(catalogue.ids.tolist(), most=len(catalogue))
     except InvalidMessage:
         raise InvalidParameter(
-            f"the ids of the {side}'s items must be whole numbers from -2^53 to 2^53, or texts of 1 to 200 characters, for messages "
-            "to carry them: give the catalogue shorter ids."
+            f"the ids of the {side}'s items must be whole numbers from -2^53 to 2^53, or texts of 1 to 200 characters, for "
+            "messages to carry them: give the catalogue shorter ids."
         ) from None

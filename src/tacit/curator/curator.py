@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import finite
-from tacit.curator.cross_domain import TRANSFERS, Released, Transfers
+from tacit.curator.cross_domain import TRANSFERS, Catalogues, Released, Transfers
 from tacit.curator.cross_domain_rows import BothDomains
 from tacit.curator.likes import Likes
 from tacit.curator.slate_account import SLATES, SlateAccount
@@ -47,7 +47,8 @@ class Curator:
 
     With a ``target`` (or two domains as the first argument) what is made is ``release``, and the budget is by default epsilon 2 at
     delta 1e-6, which a single release may use up (basic accounting); ``like``, ``features`` and ``most_likes`` belong to slates.
-    ``public_catalogue`` says that the items of ratings without a list are public all the same, which guarantees then assume.
+    ``catalogues`` are public lists of both domains' items, for ratings that came without; ``public_catalogue`` says that the items
+    of such ratings are public all the same, which guarantees then assume.
 
     ``budget`` is agreed when the ledger first meets these ratings, and never changes (by default epsilon 1 in all; with a delta
     charges add up by zCDP, unless ``accounting`` says basic). ``like`` is the least rating that counts as a like. ``features`` are
@@ -72,12 +73,15 @@ class Curator:
         most_likes: float | None = None,
         subject: str | None = None,
         unprotected: Collection[str] = (),
+        catalogues: Catalogues | None = None,
         public_catalogue: bool = False,
         noise: Noise = SYSTEM_NOISE,
         clock: Clock = now,
     ) -> None:
         if ledger is None:
-            raise InvalidParameter("a curator keeps what it was charged in a ledger: name its file, ledger='curator.db'.")
+            raise InvalidParameter(
+                "a curator keeps what it was charged in a ledger: name its file, ledger='curator.db'."
+            )
         self.most_likes, self._noise = most_likes, noise
         self._ready: dict[str, Draw] = {}
         self._parts: dict[bytes, Likes] = {}
@@ -88,7 +92,7 @@ class Curator:
         else:
             if features is not None or most_likes is not None:
                 raise InvalidParameter("`features` and `most_likes` belong to slates of one domain: leave them out.")
-            self._transfers = Transfers.of(ratings, target, public_catalogue=public_catalogue)
+            self._transfers = Transfers.of(ratings, target, catalogues=catalogues, public_catalogue=public_catalogue)
             self._name, kind = self._transfers.name, TRANSFERS
         users = f"users of {self._name}" if subject is None else subject
         self._account = SlateAccount(ledger, users, budget, accounting, unprotected, noise, clock, kind)
@@ -233,7 +237,13 @@ class Curator:
         return cast(Similarity, release_once(self._account, made, part, self._noise, request_id))
 
     def release(
-        self, epsilon: float = 2.0, delta: float = 1e-6, *, mode: str = "moments", request_id: str | None = None, **options: Any
+        self,
+        epsilon: float = 2.0,
+        delta: float = 1e-6,
+        *,
+        mode: str = "moments",
+        request_id: str | None = None,
+        **options: Any,
     ) -> Released:
         """What carries tastes from the source to the target domain, for any number of users: charged, then drawn, then kept.
 

@@ -93,7 +93,12 @@ class NXMap:
         level = np.array([own.level(self._means)]) if self._by_user else None
         users = np.zeros(wanted.size, dtype=np.int64)
         return self._items.predict(
-            own.ego(self._codes), users, wanted, self._held.bounds, level=level, **self._options  # type: ignore[arg-type]
+            own.ego(self._codes),
+            users,
+            wanted,
+            self._held.bounds,
+            level=level,
+            **self._options,  # type: ignore[arg-type]
         )
 
 

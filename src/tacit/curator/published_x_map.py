@@ -1,5 +1,5 @@
-"""X-Map as it was published: replacements drawn among items that the ratings decide (PRS), similar items drawn and their similarities
-noised (PNSA, PNCF) by a sensitivity that the ratings decide. For comparison: it promises nothing, and stays inside.
+"""X-Map as it was published: replacements drawn among items that the ratings decide (PRS), similar items drawn and their
+similarities noised (PNSA, PNCF) by a sensitivity that the ratings decide. For comparison: it promises nothing, and stays inside.
 
 Everything is drawn once and kept: a second draw of the same thing would be worth another epsilon, even by the paper's count.
 """
@@ -44,7 +44,9 @@ class PublishedXMap(NXMap):
         self._replacement, self._similar, self._noise = replacement, similar_items, noise
         self._drawn: dict[int, tuple[NDArray[np.int32], NDArray[np.float64]]] = {}
         self._lock = Lock()
-        super().__init__(held, graph, PUBLISHED, k=similar_items.k, similar="static", base="item", alpha=alpha, shrink=0.0)
+        super().__init__(
+            held, graph, PUBLISHED, k=similar_items.k, similar="static", base="item", alpha=alpha, shrink=0.0
+        )
         self._alpha, self._target = alpha, held.table[:, held.n_source :]
 
     def _replaced(self, graph: Graph) -> NDArray[np.integer[Any]]:

@@ -143,6 +143,14 @@ class SlateAccount:
                 f"{MOST_BYTES:,} bytes): name a public part of them in `among`, or give them shorter ids."
             )
 
+    def require_size(self, most: int) -> None:
+        """Refuses, before it is charged, a message of so many bytes at most, if that is more than is kept."""
+        if most + _FRAME > MOST_BYTES:
+            raise InvalidParameter(
+                f"what is released of so many items may be longer than what a ledger keeps ({MOST_BYTES:,} bytes): leave items "
+                "out of the catalogues, or give them shorter ids."
+            )
+
     def digest(self, *parts: object) -> str:
         """Of public parameters only: what the ledger keeps is not to tell what a person asked for."""
         return sha256("\n".join(map(repr, parts)).encode()).hexdigest()
@@ -181,7 +189,9 @@ class SlateAccount:
     def _terms(
         self, budget: Budget | Sequence[Budget], accounting: Accounting | str | None, unprotected: Collection[str]
     ) -> Terms:
-        listed = tuple(budget) if isinstance(budget, Iterable) else (budget,)  # what is no Budget is refused by the terms
+        listed = (
+            tuple(budget) if isinstance(budget, Iterable) else (budget,)
+        )  # what is no Budget is refused by the terms
         if accounting is None:
             spent = all(isinstance(one, Budget) and one.delta for one in listed)
             accounting = Accounting.ZCDP if spent and listed and self.kind.concentrated else Accounting.BASIC

@@ -101,9 +101,7 @@ class Profile:
     target_times: NDArray[np.int64] | None
 
     @classmethod
-    def of(
-        cls, profile: Mapping[Any, float], held: Held, times: Mapping[Any, int] | None = None
-    ) -> "Profile":
+    def of(cls, profile: Mapping[Any, float], held: Held, times: Mapping[Any, int] | None = None) -> "Profile":
         if not isinstance(profile, Mapping):
             raise InvalidParameter("a profile says how its owner rates items: {item: rating}.")
         rows = [_row(profile, part, held.bounds, times) for part in (held.source, held.target)]

@@ -115,7 +115,7 @@ class OffsetSums:
     def totals(self, rows: Rows, noise: Noise = SYSTEM_NOISE) -> NDArray[np.int64]:
         """The exact sums in steps: of w y for every item, then of w ``mask`` m. The same in any order of users. Private."""
         total = np.zeros(self.length, dtype=np.int64)
-        for part in stretches(rows):
+        for part in stretches(rows, self.items):
             centred = self.bounds.centred(part, self.items)
             cut, mask = cut_rows(centred, self.norm_in_steps, mask=self.mask_in_steps)
             total[: self.items] += whole_sums(cut.data, cut.indices, self.items)

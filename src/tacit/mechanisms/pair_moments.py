@@ -112,7 +112,7 @@ class PairMoments:
         """
         total = np.zeros(self.length, dtype=np.int64)
         head = np.array(self.head)
-        for part in stretches(rows):
+        for part in stretches(rows, self.items):
             on_head = self.bounds.centred(part, self.items)[:, head]
             cut, _ = cut_rows(on_head, self.norm_in_steps, coarse=COARSE)
             total += product_sums(cut, diagonal=False)

@@ -101,7 +101,7 @@ class PrivateReplacement:
 
     def laws(self, scores: Table) -> NDArray[np.float64]:
         """The probability of every candidate, for every source item: draws x candidates."""
-        return np.concatenate([_softmax(block * float(self.rate)) for block in self._blocks(scores)])
+        return np.concatenate([_softmax(block, float(self.rate)) for block in self._blocks(scores)])
 
     def pmf(self, scores: Table) -> NDArray[np.float64]:
         """The probability of every table of replacements; for few draws and candidates."""
@@ -121,7 +121,7 @@ class PrivateReplacement:
         table = real_table(scores, "scores", self.candidates)
         if table.shape != (self.draws, self.candidates):
             raise InvalidInput(
-                f"expected a table of {self.draws} x {self.candidates} scores: a row for each source item, a column for each candidate."
+                f"expected {self.draws} x {self.candidates} scores: a row for each source item, a column for each candidate."
             )
         # the width of [0, 1] is the sensitivity, so nothing that a score was computed from, or how, can exceed it
         table.data = np.floor(np.clip(np.nan_to_num(table.data, nan=0.0), 0.0, 1.0) * self.steps)
@@ -130,7 +130,7 @@ class PrivateReplacement:
             yield table[start : start + rows].toarray().astype(np.int64)
 
 
-def _softmax(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
-    weight = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+def _softmax(integers: NDArray[np.int64], rate: float) -> NDArray[np.float64]:
+    weight = np.exp((integers - integers.max(axis=1, keepdims=True)) * rate)
     law: NDArray[np.float64] = weight / weight.sum(axis=1, keepdims=True)
     return law

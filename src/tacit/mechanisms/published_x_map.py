@@ -21,7 +21,8 @@ from tacit.mechanisms.samplers.choice import choose
 
 PAGE = "published-x-map"
 CANDIDATES_FROM_RECORDS = (
-    "the records decide which items may be drawn: without the one user who links two items the chance falls from above 0 to 0"
+    "the records decide which items may be drawn: "
+    "without the one user who links two items the chance falls from above 0 to 0"
 )
 PAID_ONCE = "one epsilon is counted for the draws of all source items"
 _GLOBAL_SENSITIVITY = 2.0  # the whole range of X-SIM, from -1 to 1

@@ -126,9 +126,7 @@ class PublishedSimilarItems:
         kth = float(np.partition(near[known], candidates - self.k)[candidates - self.k])
         return kth - self.w(kth, float(reach[known].max()), candidates)
 
-    def _tables(
-        self, similarity: ArrayLike, sensitivity: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _tables(self, similarity: ArrayLike, sensitivity: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         near, reach = real_array(similarity, "similarities"), real_array(sensitivity, "sensitivities")
         if near.ndim != 2 or near.shape != reach.shape or near.shape[1] == 0:
             raise InvalidInput("similarities and sensitivities are tables of one shape: items x candidates.")

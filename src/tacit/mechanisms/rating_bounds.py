@@ -152,10 +152,9 @@ def cut_rows(table: sparse.csr_array, bound: int, *, mask: int = 0, coarse: int 
     return cut, mask * bound // divisor
 
 
-def _cells(rows: Any, items: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], int]:
-    """Refused by its kind and shape alone, which the caller's program decides."""
-    sparsely = sparse.issparse(rows)
-    if not sparsely and not isinstance(rows, np.ndarray):
+def require_ratings(rows: Any, items: int) -> None:
+    """Refuses a table by its kind and shape alone, which the caller's program decides."""
+    if not sparse.issparse(rows) and not isinstance(rows, np.ndarray):
         raise InvalidInput("ratings must be a sparse table, or an array of numbers in which NaN is not rated.")
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise InvalidInput("ratings must be a table of real numbers: one row for each user.")
@@ -163,7 +162,11 @@ def _cells(rows: Any, items: int) -> tuple[NDArray[np.int64], NDArray[np.int64],
         raise InvalidInput(f"expected rows of {items} ratings.")
     if rows.shape[0] >= MOST_USERS:
         raise InvalidInput(f"a table must have fewer than {MOST_USERS} rows: whole numbers would overflow.")
-    if not sparsely:
+
+
+def _cells(rows: Any, items: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], int]:
+    require_ratings(rows, items)
+    if not sparse.issparse(rows):
         user, item = np.divmod(np.arange(rows.size, dtype=np.int64), items)
         return user, item, rows.reshape(-1), rows.shape[0]
     if rows.format == "csr":

@@ -17,9 +17,9 @@ from tacit.mechanisms.grid import whole_sums
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.mechanisms.offset_sums import checked_bounds, checked_length
 from tacit.mechanisms.products import MOST_COLUMNS, as_matrix, product_sums, triangle
-from tacit.mechanisms.rating_bounds import CLIP, COARSE, RatingBounds, cut_rows
+from tacit.mechanisms.rating_bounds import CLIP, COARSE, RatingBounds, cut_rows, require_ratings
 from tacit.mechanisms.samplers import rounded_gaussian
-from tacit.mechanisms.totals import Rows, gaussian_claim, stretches, totals_of
+from tacit.mechanisms.totals import Rows, TotalsOnDemand, gaussian_claim, stretches, totals_of
 
 SHARES = (0.75, 0.10, 0.13, 0.02)  # of mu^2: products, values, counts, users
 
@@ -142,7 +142,7 @@ class RatingMoments:
         """The exact sums in steps, one part after the other; ``noise`` draws which ratings of a user count. Private."""
         total = np.zeros(self.length, dtype=np.int64)
         products, values, counts, users = (total[part] for part in _slices(self.items))
-        for part in stretches(rows):
+        for part in stretches(rows, self.items):
             centred = self.bounds.centred(part, self.items, most_items=self.most_items, noise=noise)
             cut, _ = cut_rows(centred, self.norm_in_steps, coarse=COARSE)
             products += product_sums(cut, diagonal=True)
@@ -153,9 +153,14 @@ class RatingMoments:
 
     def release(self, rows: Rows, noise: Noise = SYSTEM_NOISE) -> Release[NoisyMoments]:
         """All of it, with noise on every number, also of items and pairs that nobody rated."""
-        noisy = totals_of(self, rows, noise)
-        for part, variance in zip(_slices(self.items), self.variances_in_steps, strict=True):
-            noisy[part] += rounded_gaussian.sample(variance, part.stop - part.start, noise)
+        if not isinstance(rows, TotalsOnDemand):
+            require_ratings(rows, self.items)
+        # before any user's ratings are drawn, so that the same bytes make the same noise whatever the rows are
+        drawn = [
+            rounded_gaussian.sample(variance, part.stop - part.start, noise)
+            for part, variance in zip(_slices(self.items), self.variances_in_steps, strict=True)
+        ]
+        noisy = totals_of(self, rows, noise) + np.concatenate(drawn)
         return released(NoisyMoments(noisy, self.items, self.n_source, self.step, self.sds), self.guarantee, noise)
 
 

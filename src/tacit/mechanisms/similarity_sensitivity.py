@@ -103,8 +103,9 @@ def _rest(square: NDArray[np.float64] | float, value: NDArray[np.float64]) -> ND
 
 
 def _cosine(dot: ArrayLike, one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
-    squares = np.maximum(np.asarray(one), 0.0) * np.maximum(np.asarray(other), 0.0)
-    return np.where(squares > 1e-18, np.asarray(dot) / np.sqrt(np.maximum(squares, 1e-18)), 0.0)
+    squares = np.maximum(np.asarray(one, dtype=np.float64), 0.0) * np.maximum(np.asarray(other, dtype=np.float64), 0.0)
+    cosine = np.asarray(dot, dtype=np.float64) / np.sqrt(np.maximum(squares, 1e-18))
+    return np.where(squares > 1e-18, cosine, 0.0)
 
 
 def _squares(table: sparse.csr_array) -> NDArray[np.float64]:

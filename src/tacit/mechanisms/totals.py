@@ -11,6 +11,7 @@ from tacit.errors import InvalidInput
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind
 from tacit.guarantees.gaussian import epsilon_of_gaussian
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
+from tacit.mechanisms.rating_bounds import require_ratings
 
 _CELLS = 1 << 22  # of a table at a time
 
@@ -49,12 +50,13 @@ def totals_of(step: Summed, rows: Rows, noise: Noise) -> NDArray[np.int64]:
     return total
 
 
-def stretches(rows: Any) -> Iterator[Any]:
-    """The table a stretch of users at a time, at least once; every row whole."""
-    if sparse.issparse(rows) and rows.format == "csr" and rows.ndim == 2 and rows.nnz > _CELLS:
+def stretches(rows: Any, items: int) -> Iterator[Any]:
+    """The table a stretch of users at a time, every row whole. Other tables than ratings of ``items`` are refused."""
+    require_ratings(rows, items)
+    if sparse.issparse(rows) and rows.format == "csr" and rows.nnz > _CELLS:
         wanted = np.arange(_CELLS, rows.nnz, _CELLS)
         ends = np.unique(np.concatenate([[0], np.searchsorted(rows.indptr, wanted), [rows.shape[0]]]))
-    elif isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.size > _CELLS:
+    elif isinstance(rows, np.ndarray) and rows.size > _CELLS:
         ends = np.append(np.arange(0, rows.shape[0], max(1, _CELLS // rows.shape[1])), rows.shape[0])
     else:
         yield rows

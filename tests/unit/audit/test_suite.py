@@ -31,6 +31,7 @@ from tacit.mechanisms import (
     PermuteAndFlip,
     PopularityShare,
     PrivatePartition,
+    PrivateReplacement,
     ProfileScores,
     RandomisedResponse,
     SampledGaussian,
@@ -128,6 +129,7 @@ def test_these_claims_are_attained(exact_report: AuditReport) -> None:
         (GridPrototypes.name, Measure.EPSILON),
         (TreePrototypes.name, Measure.RHO),
         (PopularityShare.name, Measure.RHO),
+        (PrivateReplacement.name, Measure.RANGE),
     }
 
 

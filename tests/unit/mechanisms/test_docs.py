@@ -41,6 +41,8 @@ PAGES = sorted(
         "local-swaps",
         "sparse-recovery",
         "grid-prototypes",
+        "private-replacement",
+        "published-x-map",
     )
 )
 OVERVIEW = PROOFS.parent / "mechanisms.md"

@@ -41,6 +41,8 @@ def with_less_noise(real: Any, factor: float) -> Mislabelled:
         runs: Any = replace(real, epsilon=epsilon_of_rho(real.rho * factor**2, real.delta))
     elif isinstance(real, PopularityShare | GramShare):
         runs = replace(real, rho=real.rho * factor**2)
+    elif hasattr(real, "mu"):
+        runs = replace(real, mu=real.mu * factor)
     elif isinstance(real, SampledGaussian):
         less = real.noise_multiplier / factor
         runs = replace(real, epsilon=epsilon_of_sampled(less, real.rate, real.steps, real.delta))

@@ -34,7 +34,7 @@ class CandidatesFromRecords:
         row = np.asarray(raw, dtype=np.float64).ravel()
         known = np.flatnonzero(~np.isnan(row))
         table = sparse.csr_array((row[known], (np.zeros_like(known), known)), shape=(1, row.size))
-        return PublishedReplacement(self.real.epsilon, self.kept).laws(table).toarray()[0]
+        return np.asarray(PublishedReplacement(self.real.epsilon, self.kept).laws(table).toarray()[0])
 
 
 @dataclass(frozen=True)

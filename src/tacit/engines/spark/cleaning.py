@@ -14,7 +14,9 @@ from tacit.errors import InvalidData, RatingOutsideScale
 LEAST_RATINGS = 5
 
 
-def cleaned(ratings: DataFrame, scale: Scale | None = None, *, least: int = LEAST_RATINGS, clip: bool = False) -> DataFrame:
+def cleaned(
+    ratings: DataFrame, scale: Scale | None = None, *, least: int = LEAST_RATINGS, clip: bool = False
+) -> DataFrame:
     """Ratings with user, item, value, time and domain, for models that promise nothing: what is wrong is refused.
 
     ``scale``: where ratings must lie; ``clip`` moves those outside to its nearer end, and leaves out what is no number.

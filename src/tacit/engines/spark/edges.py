@@ -96,12 +96,14 @@ def _similar(judged: DataFrame, items: DataFrame, shrink: int) -> DataFrame:
             F.col("code").alias(end), F.col("norm").alias(f"norm_{end}"), F.col("raters").alias(f"raters_{end}")
         )
         pairs = pairs.join(F.broadcast(own), end)
-    cosine = F.col("dot") / (F.col("norm_first") * F.col("norm_second"))
+    cosine, full = F.col("dot") / (F.col("norm_first") * F.col("norm_second")), F.lit(1.0)
     if shrink:
-        cosine = cosine * F.least(F.col("both"), F.lit(shrink)) / F.lit(float(shrink))
+        full = F.least(F.col("both"), F.lit(shrink)) / F.lit(shrink)
     either = F.col("raters_first") + F.col("raters_second") - F.col("both")
+    share = F.col("significance") / either
     return (
         pairs.where("norm_first > 0 and norm_second > 0")
-        .select("first", "second", cosine.alias("cosine"), "significance", (F.col("significance") / either).alias("share"))
+        .select("first", "second", cosine.alias("cosine"), "significance", share.alias("share"), full.alias("full"))
         .where(F.abs(F.col("cosine")) > F.lit(ROUNDING))
+        .select("first", "second", (F.col("cosine") * F.col("full")).alias("cosine"), "significance", "share")
     )

@@ -33,19 +33,19 @@ class Items:
 
 def coded(listed: DataFrame) -> Items:
     """The items of a list, in any order. An item in both domains, an unknown domain or an item without id is refused."""
-    table = items_table(listed).select("item", "domain").distinct()
+    table = items_table(listed).distinct()
     _require_places(table)
     by_id = Window.partitionBy("domain").orderBy("item")
     sizes = {row["domain"]: row["count"] for row in table.groupBy("domain").count().collect()}
     n_source = sizes.get(SOURCE, 0)
     first = F.when(F.col("domain") == TARGET, F.lit(n_source)).otherwise(F.lit(0))
-    frame = settled(table.withColumn("code", (F.row_number().over(by_id) - 1 + first).cast("int")))
+    frame = table.withColumn("code", (F.row_number().over(by_id) - 1 + first).cast("int"))
     return Items(frame, n_source, n_source + sizes.get(TARGET, 0))
 
 
 def items_of(ratings: DataFrame) -> Items:
     """All items that somebody rated. Which these are is private: not for a release that promises something."""
-    return coded(ratings.select("item", "domain"))
+    return coded(settled(ratings.select("item", "domain").distinct()))
 
 
 def with_codes(ratings: DataFrame, items: Items) -> DataFrame:

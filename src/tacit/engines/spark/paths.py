@@ -15,7 +15,9 @@ def layers(edges: DataFrame, items: DataFrame, n_source: int) -> DataFrame:
     """``items`` with the ``layer`` of each (`tacit.models.cross_domain.layers.Layer`)."""
     ends = both_ways(edges).select("first", "second")
     across = _in_source("first", n_source) != _in_source("second", n_source)
-    found = settled(ends.where(across).select(F.col("first").alias("code")).distinct().withColumn("layer", _is(Layer.BRIDGE)))
+    found = settled(
+        ends.where(across).select(F.col("first").alias("code")).distinct().withColumn("layer", _is(Layer.BRIDGE))
+    )
     within = ends.where(~across)
     for inner, outer in ((Layer.BRIDGE, Layer.NEAR), (Layer.NEAR, Layer.FAR)):
         reached = found.where(F.col("layer") == int(inner)).select(F.col("code").alias("second"))
@@ -84,20 +86,25 @@ _PARTS = ("weighted", "weight", "certainty")  # sum S s, sum S and the product o
 def _edge(leg: DataFrame) -> DataFrame:
     weighted = F.col("significance") * F.col("cosine")
     weight = F.col("significance").cast("double")
-    return leg.select("first", "second", weighted.alias("weighted"), weight.alias("weight"), F.col("share").alias("certainty"))
+    return leg.select(
+        "first", "second", weighted.alias("weighted"), weight.alias("weight"), F.col("share").alias("certainty")
+    )
 
 
 def _inward(far: DataFrame, near: DataFrame, bridges: DataFrame) -> DataFrame:
     """Parts of paths from every item to the bridges of its domain: none at all from a bridge to itself, one edge, or two."""
     there = bridges.distinct().select("first", F.col("first").alias("second"))
-    stay = there.select("first", "second", F.lit(0.0).alias("weighted"), F.lit(0.0).alias("weight"), F.lit(1.0).alias("certainty"))
+    stay = there.select(
+        "first", "second", F.lit(0.0).alias("weighted"), F.lit(0.0).alias("weight"), F.lit(1.0).alias("certainty")
+    )
     one = _edge(near)
     return settled(stay.unionByName(one).unionByName(_joined(_edge(far), one)))
 
 
 def _joined(first: DataFrame, second: DataFrame) -> DataFrame:
     """Every part of a path that ends where one of ``second`` begins, and that one after it."""
-    onward = second.select(F.col("first").alias("second"), F.col("second").alias("end"), *(F.col(p).alias(f"{p}_2") for p in _PARTS))
+    parts = (F.col(part).alias(f"{part}_2") for part in _PARTS)
+    onward = second.select(F.col("first").alias("second"), F.col("second").alias("end"), *parts)
     return first.join(onward, "second").select(
         "first",
         F.col("end").alias("second"),

@@ -6,7 +6,7 @@ A user's row is in one partition, whole. A partition's sums are one row of the r
 runs twice, they count once, and never partly from one run and partly from another.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -70,11 +70,6 @@ class SparkRows:
         for row in sums.select("total").collect():
             total += np.frombuffer(row["total"], dtype=np.int64)
         return total
-
-
-def rows_of(ratings: DataFrame, items: Items) -> Callable[[int], SparkRows]:
-    """What a curator reads from: rows of users with at least so many ratings in a domain."""
-    return lambda least: SparkRows(ratings, items, least)
 
 
 def tables(batches: Iterator[pa.RecordBatch], items: int) -> Iterator[sparse.csr_array]:

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from tacit.checks import whole
 
 LOOPBACK = "127.0.0.1"
-_CACHE = "spark.cleaner.referenceTracking.cleanCheckpoints"
 
 
 def local_session(
@@ -37,17 +36,17 @@ def local_session(
         "spark.driver.host": LOOPBACK,
         "spark.driver.memory": memory,
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.eventLog.enabled": "false",
-        "spark.pyspark.python": sys.executable,  # or workers start whatever Python is found first
         "spark.sql.shuffle.partitions": str(partitions or 2 * workers),
         "spark.sql.session.timeZone": "UTC",
-        _CACHE: "true",
+        "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
         **(further or {}),
     }
     builder = SparkSession.builder.master(master or f"local[{workers}]").appName("tacit")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _on_loopback():
+    with _environment():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     if checkpoints is not None:
@@ -66,9 +65,10 @@ def settled(frame: DataFrame) -> DataFrame:
 
 
 @contextmanager
-def _on_loopback() -> Iterator[None]:
-    """What the processes of Spark inherit when they start. Master and workers of a local cluster know of no other setting."""
-    wished = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_HOSTNAME": LOOPBACK}
+def _environment() -> Iterator[None]:
+    """What the processes of Spark inherit when they start. A local cluster knows of no other setting; and workers would start
+    whatever Python is found first."""
+    wished = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_HOSTNAME": LOOPBACK, "PYSPARK_PYTHON": sys.executable}
     before = {name: os.environ.get(name) for name in wished}
     os.environ.update(wished)
     try:

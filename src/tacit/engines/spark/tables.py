@@ -1,7 +1,7 @@
 """Tables in Parquet: ratings with the columns user, item, value, time and domain; lists of items with item and domain.
 
-What a table has to look like is public, and refused before a row is read. Ids are whole numbers or texts, ``time`` is in seconds
-since 1970 or a timestamp, and may be missing. Values become float32 as everywhere in tacit: sums of them are then exact in any order.
+What a table has to look like is public, and refused before a row is read. Ids are whole numbers or texts; ``time`` is in seconds
+since 1970 or a timestamp, and may be missing. Values become float32, as everywhere in tacit: sums of them are exact in any order.
 """
 
 from pyspark.errors import AnalysisException
@@ -62,15 +62,16 @@ def two_tables(source: DataFrame, target: DataFrame) -> DataFrame:
 
 
 def items_table(frame: DataFrame) -> DataFrame:
-    """A list of items: item and domain, and the code if they have one. Public, in private modes."""
-    code = [F.col("code").cast("int")] if "code" in frame.columns else []
-    return frame.select(_ids(frame, "item"), _text(frame, "domain"), *code)
+    """A list of items: item and domain. Public, in private modes."""
+    return frame.select(_ids(frame, "item"), _text(frame, "domain"))
 
 
 def require_same_kind(column: str, first: DataFrame, second: DataFrame) -> None:
     """Refuses ids that are numbers here and texts there: they would never meet."""
     if first.schema[column].dataType != second.schema[column].dataType:
-        raise InvalidData(f"the column {column!r} holds whole numbers in one table and text in the other: write both alike.")
+        raise InvalidData(
+            f"the column {column!r} holds whole numbers in one table and text in the other: write both alike."
+        )
 
 
 def _ids(frame: DataFrame, name: str) -> Column:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.models.cross_domain.edges import ROUNDING
 from tacit.models.cross_domain.weighted_sums import checked_pairs
 
 Floats = NDArray[np.float64]
@@ -31,6 +32,20 @@ def column_means(ratings: Any, otherwise: float) -> Floats:
     return np.where(counts > 0, sums / np.maximum(counts, 1), otherwise)
 
 
+def less_row_means(ratings: Any) -> Floats:
+    """Every rating less the mean of its row, and exactly 0 where they differ by rounding only: some rate everything alike."""
+    means = np.repeat(row_means(ratings, 0.0), np.diff(ratings.indptr))
+    gaps: Floats = ratings.data - means
+    gaps[np.abs(gaps) <= ROUNDING * (np.abs(ratings.data) + np.abs(means))] = 0.0
+    return gaps
+
+
+def clipped(predictions: Floats, scale: Scale) -> Floats:
+    """Predictions inside the scale of ratings. They are not rounded to its steps, which would move a mean error."""
+    inside: Floats = np.clip(predictions, *scale)
+    return inside
+
+
 def levels(ratings: Any, mean: float | None = None) -> Floats:
     """How far each user's ratings lie above ``mean``; 0 for a user without any.
 
@@ -43,16 +58,16 @@ def levels(ratings: Any, mean: float | None = None) -> Floats:
 
 def global_mean(target: Any, items: Any, scale: Scale) -> Floats:
     """The mean of all ratings in the target domain, for every wanted item."""
-    return np.full(np.asarray(items).size, np.clip(mean_of(target), *scale))
+    return clipped(np.full(np.asarray(items).size, mean_of(target)), scale)
 
 
 def item_average(target: Any, items: Any, scale: Scale) -> Floats:
     """The mean rating of each wanted item; of one that nobody rated, the mean of all."""
     _, items = checked_pairs(np.zeros_like(items), items, 1, target.shape[1])
-    return np.clip(column_means(target, mean_of(target))[items], *scale)
+    return clipped(column_means(target, mean_of(target))[items], scale)
 
 
 def user_and_item(target: Any, level: Floats, users: Any, items: Any, scale: Scale) -> Floats:
     """The mean rating of each wanted item, moved by how high the user rates (`levels`)."""
     users, items = checked_pairs(users, items, level.size, target.shape[1])
-    return np.clip(column_means(target, mean_of(target))[items] + level[users], *scale)
+    return clipped(column_means(target, mean_of(target))[items] + level[users], scale)

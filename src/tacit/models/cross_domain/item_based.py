@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from tacit.checks import finite, member, whole
 from tacit.errors import InvalidParameter
 from tacit.models.cross_domain.alter_egos import AlterEgos
-from tacit.models.cross_domain.averages import Floats, Scale, column_means, mean_of, row_means
+from tacit.models.cross_domain.averages import Floats, Scale, clipped, column_means, mean_of
+from tacit.models.cross_domain.centred import centred
 from tacit.models.cross_domain.edges import ROUNDING
 from tacit.models.cross_domain.temporal import decay
 from tacit.models.cross_domain.weighted_sums import (
@@ -67,11 +67,12 @@ class ItemBased:
         level: Floats | None = None,
         alpha: float = 0.03,
         shrink: float = 0.0,
+        signed: bool = True,
     ) -> Floats:
         """Predictions for pairs of a user (row of ``egos``) and an item, clipped to ``scale``, not rounded.
 
-        ``level``: of each user, what is added to an item's mean (`averages.levels`); None: nothing, as published. Where no item of
-        the profile is similar the base alone is predicted.
+        ``level``: of each user, what is added to an item's mean (`averages.levels`); None: nothing, as published. Where not
+        ``signed``, items of negative cosine say nothing. If no item of the profile is similar, the base alone is predicted.
         """
         k, similar = whole("k", k, least=1), member("similar", Similar, similar)
         if finite("alpha", alpha) < 0.0 or finite("shrink", shrink) < 0.0:
@@ -80,6 +81,8 @@ class ItemBased:
             raise InvalidParameter(f"the profiles must be over the same {self.n_items:,} items, not {egos.n_items:,}.")
         users, items = checked_pairs(users, items, egos.values.shape[0], self.n_items)
         above = np.zeros(egos.values.shape[0]) if level is None else np.asarray(level, dtype=np.float64)
+        if above.shape != (egos.values.shape[0],):
+            raise InvalidParameter(f"level must be one number for each of the {egos.values.shape[0]:,} users.")
         base = self.means[items] + above[users]
         found = np.zeros(items.size)
         distinct, place = np.unique(items, return_inverse=True)
@@ -87,13 +90,15 @@ class ItemBased:
         step = max(1, _CELLS // max(self.n_items, 1))
         for first in range(0, distinct.size, step):
             cosines = self.cosines(distinct[first : first + step])
+            if not signed:
+                np.maximum(cosines, 0.0, out=cosines)
             if similar is Similar.STATIC:
                 cosines = k_best_of_rows(cosines, k)
             ends = np.searchsorted(place[order], [first, first + step])
             pairs = order[ends[0] : ends[1]]
             rows = place[pairs] - first
             found[pairs] = _offsets(self.means, cosines, egos, rows, users[pairs], above, k, alpha, shrink)
-        return np.clip(base + found, *scale)
+        return clipped(base + found, scale)
 
 
 def _offsets(
@@ -122,11 +127,8 @@ def _offsets(
 
 
 def item_based(ratings: Any, significant: int = 50) -> ItemBased:
-    """Users x items made ready for predictions. A cosine of fewer than ``significant`` co-raters counts in proportion (0: fully)."""
-    significant = whole("significant", significant, least=0)
-    mean = mean_of(ratings)
-    centred = ratings.data - np.repeat(row_means(ratings, mean), np.diff(ratings.indptr))
-    norms = np.sqrt(np.bincount(ratings.indices, weights=centred**2, minlength=ratings.shape[1]))
-    unit = np.divide(centred, norms[ratings.indices], out=np.zeros(centred.size), where=norms[ratings.indices] > 0.0)
-    parts = [csr_array((data, ratings.indices, ratings.indptr), shape=ratings.shape).T.tocsr() for data in (unit, np.ones(unit.size))]
-    return ItemBased(column_means(ratings, mean), parts[0], parts[1], significant)
+    """Users x items made ready for predictions. A cosine counts fully from ``significant`` co-raters on, below in proportion."""
+    significant, table = whole("significant", significant, least=0), centred(ratings)
+    directions, rated = table.values * table.scale[table.items], np.ones(table.items.size)
+    means = column_means(ratings, mean_of(ratings))
+    return ItemBased(means, table.table(directions).T.tocsr(), table.table(rated).T.tocsr(), significant)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from tacit.checks import finite, positive, whole
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.averages import Floats, Scale, mean_of
+from tacit.models.cross_domain.averages import Floats, Scale, clipped, mean_of
 from tacit.models.cross_domain.weighted_sums import checked_pairs
 
 _CELLS = 1 << 22  # of normal equations at a time: 32 MB
@@ -36,7 +36,7 @@ class LeastSquares:
         """Predictions for pairs, clipped to ``scale``."""
         users, items = checked_pairs(users, items, self.user_offsets.size, self.item_offsets.size)
         taste = np.einsum("ij,ij->i", self.user_factors[users], self.item_factors[items])
-        return np.clip(self.mean + self.user_offsets[users] + self.item_offsets[items] + taste, *scale)
+        return clipped(self.mean + self.user_offsets[users] + self.item_offsets[items] + taste, scale)
 
 
 def least_squares(
@@ -71,7 +71,9 @@ def least_squares(
 
 def _damped(groups: NDArray[Any], values: Floats, n: int, damping: float) -> Floats:
     bottom = np.bincount(groups, minlength=n) + damping
-    return np.divide(np.bincount(groups, weights=values, minlength=n), bottom, out=np.zeros(n), where=bottom > 0.0)
+    sums = np.bincount(groups, weights=values, minlength=n)
+    offsets: Floats = np.divide(sums, bottom, out=np.zeros(n), where=bottom > 0.0)
+    return offsets
 
 
 def _solved(wanted: Any, fixed: Floats, ridge: float) -> Floats:

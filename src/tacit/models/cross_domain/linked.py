@@ -44,12 +44,25 @@ class Linked:
         similar: str | Similar = Similar.RATED,
         level: NDArray[Any] | None = None,
         shrink: float = 0.0,
+        signed: bool = False,
     ) -> Floats:
-        """Predictions of target items (codes from 0) from the users' whole profiles; see `ItemBased.predict`."""
+        """Predictions of target items (codes from 0) from the users' whole profiles; see `ItemBased.predict`.
+
+        A whole profile holds many items of negative cosine, and on real pairs they do harm: by default they say nothing.
+        """
         users, items = checked_pairs(users, items, self.profiles.values.shape[0], self.ready.n_items - self.n_source)
         places = items + self.n_source
         return self.ready.predict(
-            self.profiles, users, places, scale, k=k, similar=similar, level=level, alpha=0.0, shrink=shrink
+            self.profiles,
+            users,
+            places,
+            scale,
+            k=k,
+            similar=similar,
+            level=level,
+            alpha=0.0,
+            shrink=shrink,
+            signed=signed,
         )
 
 

@@ -6,6 +6,7 @@ multiplication and two additions of pairs, which a vector register does at once.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.models.cross_domain.centred import Centred
-from tacit.models.cross_domain.edges import DIGITS, ROUNDING, By
-from tacit.models.cross_domain.similarity_loops_plain import Pairs, joined
+from tacit.models.cross_domain.edges import DIGITS, ROUNDING, By, Edges
+from tacit.models.cross_domain.similarity_loops_plain import Pairs
 
 _PACK = float(1 << 27)
 _ROOM = 1 << 20  # pairs found at a time, by one thread
@@ -74,59 +75,81 @@ def _upper_rows(first, last, rows, columns, scale, raters, shrink, sums, found):
     return count
 
 
+@njit(cache=True, nogil=True)
+def _mirror(edges, counts, forth, back, out):  # type: ignore[no-untyped-def]
+    """Writes both directions of edges i < j, ascending, to where their rows have got to (``forth`` and ``back``).
+
+    Sorted by j first, by counting, so that each row is written in one run: memory is met page by page. ``counts``: edges of each j.
+    """
+    first, second, cosine, significance, share = edges
+    items, cosines, significances, shares = out
+    for edge in range(first.size):
+        place = forth[first[edge]]
+        forth[first[edge]] += 1
+        items[place] = second[edge]
+        cosines[place], significances[place], shares[place] = cosine[edge], significance[edge], share[edge]
+    turned = np.empty(first.size, dtype=np.int32)
+    ends = np.cumsum(counts)
+    for edge in range(first.size - 1, -1, -1):
+        ends[second[edge]] -= 1
+        turned[ends[second[edge]]] = edge
+    for edge in turned:
+        place = back[second[edge]]
+        back[second[edge]] += 1
+        items[place] = first[edge]
+        cosines[place], significances[place], shares[place] = cosine[edge], significance[edge], share[edge]
+
+
 @njit(cache=True, nogil=True, inline="always")
-def _worse(good, items, one, other):  # type: ignore[no-untyped-def]
-    return good[one] < good[other] or (good[one] == good[other] and items[one] > items[other])
+def _worse(good, items, row, one, other):  # type: ignore[no-untyped-def]
+    return good[row, one] < good[row, other] or (
+        good[row, one] == good[row, other] and items[row, one] > items[row, other]
+    )
 
 
 @njit(cache=True, nogil=True)
-def _keep(heap, good, items, held, rank, item):  # type: ignore[no-untyped-def]
-    """The place where a pair is to be written, or -1 if k better ones are held. ``heap`` orders places, the worst first."""
-    k = heap.size
-    if held < k:
-        good[held], items[held] = rank, item
-        child = held
+def _put(row, item, rank, cosine, agreed, either, best):  # type: ignore[no-untyped-def]
+    """Holds a pair among the k best of its row, unless k better ones are held.
+
+    Pairs stay where they were written; ``heap`` orders these places, the worst pair's first. ``bars``: the worst rank held, once
+    there are k.
+    """
+    bars, heap, good, items, held, cosines, significance, share = best
+    k = heap.shape[1]
+    if held[row] < k:
+        place = held[row]
+        held[row] += 1
+        good[row, place], items[row, place] = rank, item
+        child = place
         while child > 0:
             parent = (child - 1) // 2
-            if not _worse(good, items, held, heap[parent]):
+            if not _worse(good, items, row, place, heap[row, parent]):
                 break
-            heap[child] = heap[parent]
+            heap[row, child] = heap[row, parent]
             child = parent
-        heap[child] = held
-        return held
-    place = heap[0]
-    if rank < good[place] or (rank == good[place] and item > items[place]):
-        return -1
-    good[place], items[place] = rank, item
-    parent = 0
-    while True:
-        child = 2 * parent + 1
-        if child >= k:
-            break
-        if child + 1 < k and _worse(good, items, heap[child + 1], heap[child]):
-            child += 1
-        if not _worse(good, items, heap[child], place):
-            break
-        heap[parent] = heap[child]
-        parent = child
-    heap[parent] = place
-    return place
-
-
-@njit(cache=True, nogil=True)
-def _put(row, item, cosine, agreed, together, either, absolute, best):  # type: ignore[no-untyped-def]
-    heap, good, items, held, cosines, significance, share = best
-    rank = np.rint(cosine * _STEPS)
-    if absolute:
-        rank = abs(rank)
-    if held[row] == heap.shape[1] and rank < good[row, heap[row, 0]]:
-        return
-    place = _keep(heap[row], good[row], items[row], held[row], rank, item)
-    if place >= 0:
-        held[row] = max(held[row], place + 1)
-        cosines[row, place] = cosine
-        significance[row, place] = np.int64(agreed)
-        share[row, place] = agreed / either
+        heap[row, child] = place
+    else:
+        place = heap[row, 0]
+        if rank == good[row, place] and item > items[row, place]:
+            return
+        good[row, place], items[row, place] = rank, item
+        parent = 0
+        while True:
+            child = 2 * parent + 1
+            if child >= k:
+                break
+            if child + 1 < k and _worse(good, items, row, heap[row, child + 1], heap[row, child]):
+                child += 1
+            if not _worse(good, items, row, heap[row, child], place):
+                break
+            heap[row, parent] = heap[row, child]
+            parent = child
+        heap[row, parent] = place
+    cosines[row, place] = cosine
+    significance[row, place] = np.int64(agreed)
+    share[row, place] = agreed / either
+    if held[row] == k:
+        bars[row] = good[row, heap[row, 0]]
 
 
 @njit(cache=True, nogil=True)
@@ -134,6 +157,7 @@ def _best_rows(n, rows, columns, scale, raters, shrink, least, absolute, sums, b
     """Each pair is summed once, i < j, and offered to both of its items."""
     opens, begins, ends, own = rows
     items, pairs = columns
+    bars = best[0]
     for row in range(n):
         _sum_row(row, opens, begins, ends, own, items, pairs, sums)
         for item in range(row + 1, n):
@@ -146,46 +170,76 @@ def _best_rows(n, rows, columns, scale, raters, shrink, least, absolute, sums, b
             agreed, together = _counts(packed)
             if abs(raw) <= ROUNDING or agreed < least:
                 continue
-            cosine, either = _shrunk(raw, together, shrink), raters[row] + raters[item] - together
-            _put(row, item, cosine, agreed, together, either, absolute, best)
-            _put(item, row, cosine, agreed, together, either, absolute, best)
+            cosine = _shrunk(raw, together, shrink)
+            rank = np.rint(cosine * _STEPS)
+            if absolute:
+                rank = abs(rank)
+            if rank >= bars[row]:
+                _put(row, item, rank, cosine, agreed, raters[row] + raters[item] - together, best)
+            if rank >= bars[item]:
+                _put(item, row, rank, cosine, agreed, raters[row] + raters[item] - together, best)
 
 
 @njit(cache=True, nogil=True)
 def _across_rows(first, last, rows, columns, scales, raters, shrink, absolute, sums, best, touched):  # type: ignore[no-untyped-def]
     opens, begins, ends, own = rows
     items, pairs = columns
+    scale, other_scale = scales
+    rated, other_rated = raters
+    bars = best[0]
     for row in range(first, last):
         _sum_row(row, opens, begins, ends, own, items, pairs, sums)
         for item in range(touched.size):
             packed = sums[item, 1]
             if packed == 0.0:
                 continue
-            raw = sums[item, 0] * (scales[0][row] * scales[1][item])
+            raw = sums[item, 0] * (scale[row] * other_scale[item])
             sums[item, 0] = 0.0
             sums[item, 1] = 0.0
             agreed, together = _counts(packed)
             if abs(raw) <= ROUNDING or agreed < 1.0:
                 continue
             touched[item] = True
-            cosine, either = _shrunk(raw, together, shrink), raters[0][row] + raters[1][item] - together
-            _put(row, item, cosine, agreed, together, either, absolute, best)
+            cosine = _shrunk(raw, together, shrink)
+            rank = np.rint(cosine * _STEPS)
+            if absolute:
+                rank = abs(rank)
+            if rank >= bars[row]:
+                _put(row, item, rank, cosine, agreed, rated[row] + other_rated[item] - together, best)
 
 
-def upper_edges(table: Centred, shrink: int, *, dense: bool = False, threads: int = 1) -> Pairs:
-    """All edges i < j, in blocks of rows; every thread has one block at a time."""
+def all_edges(table: Centred, shrink: int, *, dense: bool = False, threads: int = 1) -> Edges:
+    """Every edge, in blocks of rows; every thread has one block at a time."""
     n = table.n_items
     rows, columns = _later(table), (table.items, _pairs(table))
+    scratch = local()
 
     def block(bounds: tuple[int, int]) -> Pairs:
         first, last = bounds
-        room = max(0, (last - first) * (2 * n - first - last - 1) // 2)
-        found = tuple(np.empty(room, dtype=kind) for kind in (np.int32, np.int32, np.float64, np.int64, np.float64))
-        sums = np.zeros((n, 2))
-        count = _upper_rows(first, last, rows, columns, table.scale, table.raters, shrink, sums, found)
-        return Pairs(*(column[:count].copy() for column in found))
+        room = (last - first) * (2 * n - first - last - 1) // 2
+        if (
+            getattr(scratch, "room", -1) < room
+        ):  # kept from block to block: fresh memory costs more than what is written to it
+            kinds = (np.int32, np.int32, np.float64, np.int64, np.float64)
+            scratch.room, scratch.found = room, tuple(np.empty(room, dtype=kind) for kind in kinds)
+            scratch.sums = np.zeros((n, 2))
+        count = _upper_rows(first, last, rows, columns, table.scale, table.raters, shrink, scratch.sums, scratch.found)
+        return Pairs(*(column[:count].copy() for column in scratch.found))
 
-    return joined(_each(block, _bounds(n, n), threads))
+    return _mirrored(_each(block, _bounds(n, n), threads), n)
+
+
+def _mirrored(parts: list[Pairs], n: int) -> Edges:
+    earlier, later = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for part in parts:
+        earlier += np.bincount(part.second, minlength=n)
+        later += np.bincount(part.first, minlength=n)
+    starts = np.concatenate(([0], np.cumsum(earlier + later)))
+    back, forth = starts[:-1].copy(), starts[:-1] + earlier
+    out = tuple(np.empty(starts[-1], dtype=kind) for kind in (np.int32, np.float64, np.int64, np.float64))
+    for part in parts:
+        _mirror(tuple(part), np.bincount(part.second, minlength=n), forth, back, out)
+    return Edges(starts, *out)
 
 
 def best(table: Centred, k: int, shrink: int, by: By, least: int, *, dense: bool = False) -> Pairs:
@@ -248,13 +302,14 @@ def _later(table: Centred) -> tuple[NDArray[Any], ...]:
 
 def _empty(n: int, k: int) -> tuple[NDArray[Any], ...]:
     heap, items = np.zeros((n, k), dtype=np.int32), np.zeros((n, k), dtype=np.int32)
-    floats = [np.zeros((n, k)) for _ in range(3)]
-    return heap, floats[0], items, np.zeros(n, dtype=np.int64), floats[1], np.zeros((n, k), dtype=np.int64), floats[2]
+    good, cosine, share = (np.zeros((n, k)) for _ in range(3))
+    bars, held, significance = np.full(n, -np.inf), np.zeros(n, dtype=np.int64), np.zeros((n, k), dtype=np.int64)
+    return bars, heap, good, items, held, cosine, significance, share
 
 
 def _listed(best: tuple[NDArray[Any], ...]) -> Pairs:
     """What is held, ascending by row and item."""
-    _, _, items, held, cosine, significance, share = best
+    _, _, _, items, held, cosine, significance, share = best
     row, place = np.nonzero(np.arange(items.shape[1]) < held[:, None])
     order = np.lexsort((items[row, place], row))
     row, place = row[order], place[order]

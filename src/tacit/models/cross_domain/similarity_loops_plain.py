@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.models.cross_domain.centred import Centred
-from tacit.models.cross_domain.edges import ROUNDING, By, best_of_each, goodness
+from tacit.models.cross_domain.edges import ROUNDING, By, Edges, best_of_each, goodness
 from tacit.models.cross_domain.similarity_products import Block, blocks
 
 
@@ -20,9 +20,10 @@ class Pairs(NamedTuple):
     share: NDArray[Any]
 
 
-def upper_edges(table: Centred, shrink: int, *, dense: bool = False, threads: int = 1) -> Pairs:
-    """All edges i < j."""
-    return joined([_pairs(table, table, block, shrink, above=True) for block in blocks(table, table, dense=dense)])
+def all_edges(table: Centred, shrink: int, *, dense: bool = False, threads: int = 1) -> Edges:
+    """Every edge, each summed once, i < j."""
+    parts = [_pairs(table, table, block, shrink, above=True) for block in blocks(table, table, dense=dense)]
+    return _mirrored(joined(parts), table.n_items)
 
 
 def best(table: Centred, k: int, shrink: int, by: By, least: int, *, dense: bool = False) -> Pairs:
@@ -72,3 +73,25 @@ def _pairs(left: Centred, right: Centred, block: Block, shrink: int, least: int 
         cosine *= np.minimum(together, shrink) / shrink
     either = left.raters[rows[row]] + right.raters[second] - together
     return Pairs(rows[row].astype(np.int32), second.astype(np.int32), cosine, significance, significance / either)
+
+
+def _mirrored(upper: Pairs, n: int) -> Edges:
+    """Both directions of every edge: in a row the earlier items first, then the later ones, each ascending already."""
+    later = np.bincount(upper.first, minlength=n)
+    earlier = np.bincount(upper.second, minlength=n)
+    starts = np.concatenate(([0], np.cumsum(earlier + later)))
+    opened = np.concatenate(([0], np.cumsum(later)))[:-1]
+    forth = np.arange(upper.first.size) + np.repeat(starts[:-1] + earlier - opened, later)
+    turned = np.argsort(upper.second, kind="stable")
+    before = np.concatenate(([0], np.cumsum(earlier)))[:-1]
+    back = np.arange(upper.first.size) + np.repeat(starts[:-1] - before, earlier)
+
+    def both(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+        out = np.empty(2 * one.size, dtype=one.dtype)
+        out[forth] = one
+        out[back] = other[turned]
+        return out
+
+    return Edges(
+        starts.astype(np.int64), both(upper.second, upper.first), *(both(column, column) for column in upper[2:])
+    )

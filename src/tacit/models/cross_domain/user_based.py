@@ -9,15 +9,12 @@ from scipy.sparse import csr_array
 
 from tacit.checks import member, whole
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.averages import Floats, Scale, column_means, mean_of, row_means
+from tacit.models.cross_domain.averages import Floats, Scale, clipped, column_means, less_row_means, mean_of, row_means
 from tacit.models.cross_domain.edges import ROUNDING
 from tacit.models.cross_domain.weighted_sums import (
     Similar,
     checked_pairs,
-    entries_of_rows,
-    k_best,
     k_best_of_rows,
-    weighted_mean,
 )
 
 _CELLS = 1 << 22  # cosines held at a time: 32 MB an array
@@ -73,18 +70,19 @@ class UserBased:
             ends = np.searchsorted(place[order], [first, first + step])
             pairs = order[ends[0] : ends[1]]
             found[pairs] = _offsets(self.deviations, cosines, place[pairs] - first, items[pairs], k)
-        return np.clip(base + found, *scale)
+        return clipped(base + found, scale)
 
 
 def _offsets(deviations: Any, cosines: Floats, rows: NDArray[Any], items: NDArray[Any], k: int) -> Floats:
+    """For each pair (row of ``cosines``, item): the weighted mean of how far the item's raters put it from their means."""
     offsets = np.zeros(items.size)
-    for run, entries in entries_of_rows(deviations.indptr, items):
-        person = deviations.indices[entries.place]
-        similarity = cosines[rows[run][entries.pair], person]
-        kept = np.flatnonzero(similarity)
-        kept = kept[k_best(entries.pair[kept], person[kept], similarity[kept], k)]
-        deviation = deviations.data[entries.place[kept]]
-        offsets[run] = weighted_mean(entries.pair[kept], similarity[kept], deviation, run.stop - run.start, 0.0)
+    order = np.argsort(items, kind="stable")
+    for pairs in np.split(order, np.flatnonzero(np.diff(items[order])) + 1):
+        part = slice(*deviations.indptr[items[pairs[0]] : items[pairs[0]] + 2])  # all that rated this item
+        similarity = k_best_of_rows(cosines[rows[pairs]][:, deviations.indices[part]], k)
+        bottom = np.abs(similarity).sum(axis=1)
+        top = similarity @ deviations.data[part]
+        offsets[pairs] = np.divide(top, bottom, out=np.zeros(pairs.size), where=bottom > 0.0)
     return offsets
 
 
@@ -93,17 +91,15 @@ def user_based(target: Any, tastes: Any = None) -> UserBased:
     tastes = target if tastes is None else tastes
     if tastes.shape[0] != target.shape[0]:
         raise InvalidParameter("tastes and target must be of the same people, one row for each.")
-    mean = mean_of(target)
-    centred = target.data - np.repeat(row_means(target, mean), np.diff(target.indptr))
-    deviations = csr_array((centred, target.indices, target.indptr), shape=target.shape).T.tocsr()
-    return UserBased(_directions(tastes), deviations, column_means(target, mean))
+    deviations = csr_array((less_row_means(target), target.indices, target.indptr), shape=target.shape).T.tocsr()
+    return UserBased(_directions(tastes), deviations, column_means(target, mean_of(target)))
 
 
 def _directions(ratings: Any) -> Any:
     """Rows centred by their means, of norm 1 (0 for a row of equal ratings)."""
     counts = np.diff(ratings.indptr)
     rows = np.repeat(np.arange(counts.size), counts)
-    centred = ratings.data - row_means(ratings, 0.0)[rows]
+    centred = less_row_means(ratings)
     norms = np.sqrt(np.bincount(rows, weights=centred**2, minlength=counts.size))[rows]
     unit = np.divide(centred, norms, out=np.zeros(centred.size), where=norms > 0.0)
     return csr_array((unit, ratings.indices, ratings.indptr), shape=ratings.shape)

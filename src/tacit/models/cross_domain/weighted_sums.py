@@ -52,9 +52,7 @@ def k_best(pair: Whole, other: NDArray[Any], similarity: Floats, k: int) -> NDAr
     if not many.any():
         return np.arange(pair.size)
     full = np.flatnonzero(many)
-    return np.append(
-        np.flatnonzero(~many), full[best_of_each(pair[full], other[full], goodness(similarity[full]), k)]
-    )
+    return np.append(np.flatnonzero(~many), full[best_of_each(pair[full], other[full], goodness(similarity[full]), k)])
 
 
 def k_best_of_rows(similarity: Floats, k: int) -> Floats:
@@ -73,7 +71,8 @@ def weighted_mean(pair: Whole, similarity: Floats, deviation: Floats, pairs: int
     """Of each pair: sum of similarity x deviation over (sum of |similarity| + shrink); 0 for an empty sum."""
     top = np.bincount(pair, weights=similarity * deviation, minlength=pairs)
     bottom = np.bincount(pair, weights=np.abs(similarity), minlength=pairs)
-    return np.divide(top, bottom + shrink, out=np.zeros(pairs), where=bottom > 0.0)
+    mean: Floats = np.divide(top, bottom + shrink, out=np.zeros(pairs), where=bottom > 0.0)
+    return mean
 
 
 def checked_pairs(users: Any, items: Any, n_users: int, n_items: int) -> tuple[Whole, Whole]:

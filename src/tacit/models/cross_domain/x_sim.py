@@ -10,18 +10,18 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from tacit.checks import member, whole
 from tacit.errors import InvalidParameter
 from tacit.models.cross_domain.legs import Legs
-from tacit.models.cross_domain.x_sim_paths import Thirds, joined, longest, shifted, thirds
-from tacit.models.cross_domain.x_sim_quadrature import ACCURACY, error, nodes_for, sums_over_paths
+from tacit.models.cross_domain.x_sim_paths import Block, Thirds, joined, longest, thirds
+from tacit.models.cross_domain.x_sim_quadrature import ACCURACY, error, integrated, nodes_for, work
 
 _PATHS = 1 << 21  # listed at a time: about 100 MB
 _CELLS = 1 << 23  # of source items x target items at a time: 64 MB an array
 _FEW_PATHS = 1_000_000  # up to here listing them is faster
+_PATH_WORK = 32  # multiplications of matrices that take as long as one listed path
 
 
 class Way(Enum):
@@ -57,37 +57,26 @@ def x_sim(legs: Legs, way: str | Way = Way.AUTO, nodes: int | None = None) -> XS
         nodes = whole("nodes", nodes, least=1, most=4096)
     parts, n_source, n_target = thirds(legs), int(legs.n_source), int(legs.n_items - legs.n_source)
     if way is not Way.ENUMERATE:
-        nodes = _nodes(parts, way, nodes)
+        nodes = _nodes(legs, parts, way, nodes)
     if way is Way.ENUMERATE or nodes is None:
-        rows = _listed(parts, n_source, n_target)
-    else:
-        rows = _integrated(parts, n_source, n_target, nodes)
-    return _stored(rows, n_source, n_target)
+        return _stored(_listed(parts, n_source, n_target), n_source, n_target)
+    return _stored(integrated(legs, parts, nodes, _CELLS), n_source, n_target)
 
 
-def _nodes(parts: Thirds, way: Way, nodes: int | None) -> int | None:
+def _nodes(legs: Legs, parts: Thirds, way: Way, nodes: int | None) -> int | None:
     """How many nodes to integrate with; None: list the paths instead."""
-    largest = longest(parts)
-    enough = nodes_for(largest)
-    if way is Way.AUTO:
-        wanted = nodes or enough
-        if wanted is None or error(wanted, max(largest, 1)) > ACCURACY:
-            return None
-        paths = int(parts.counts.sum())
-        # A node multiplies each pair (source item, target bridge item) once, however many paths lead there; by then the
-        # partial paths out ⋈ bridge are merged, and at least these are left to be read at every node.
-        _, onward = parts.bridge.after(parts.out)
-        return wanted if paths > max(_FEW_PATHS, wanted * int(onward.sum())) else None
-    if enough is None or (nodes is not None and error(nodes, max(largest, 1)) > ACCURACY):
-        needed = "no number of nodes is" if enough is None else f"{enough} are"
+    largest = max(longest(parts), 1)
+    wanted = nodes_for(largest) if nodes is None else nodes
+    accurate = wanted is not None and error(wanted, largest) <= ACCURACY
+    if way is Way.QUADRATURE and not accurate:
         raise InvalidParameter(
-            f"the longest path has a sum of significances of {largest:,}; {nodes or 'the'} nodes do not integrate it to "
-            f"{ACCURACY:g}, {needed} enough. Use way='enumerate' or 'auto'."
+            f"the significances along a path add up to {largest:,}, which {nodes or 'no number of'} nodes do not integrate to "
+            f"{ACCURACY:g}. Leave nodes to be chosen, or use way='auto' or 'enumerate'."
         )
-    return nodes or enough
-
-
-Block = tuple[int, NDArray[np.float64], NDArray[np.float64]]  # first source item; sums of c s and of c
+    if way is Way.AUTO and accurate:
+        paths = int(parts.counts.sum())
+        accurate = paths > max(_FEW_PATHS, work(legs, wanted or 1) // _PATH_WORK)
+    return wanted if accurate else None
 
 
 def _listed(parts: Thirds, n_source: int, n_target: int) -> Iterator[Block]:
@@ -105,29 +94,20 @@ def _listed(parts: Thirds, n_source: int, n_target: int) -> Iterator[Block]:
             similar += np.bincount(cell, weights=mean, minlength=similar.size)
             certain += np.bincount(cell, weights=paths.certainty, minlength=similar.size)
             begin = end
-        yield first, similar.reshape(rows, n_target), certain.reshape(rows, n_target)
-
-
-def _integrated(parts: Thirds, n_source: int, n_target: int, nodes: int) -> Iterator[Block]:
-    everything = int(parts.counts.sum())
-    for places, first, rows in parts.blocks(_CELLS, n_target, everything):
-        out = shifted(parts.out.part(places), -first, 0)
-        yield first, *sums_over_paths(parts, out, rows, n_source, n_target, nodes)
+        yield first, 0, similar.reshape(rows, n_target), certain.reshape(rows, n_target)
 
 
 def _stored(blocks: Iterator[Block], n_source: int, n_target: int) -> XSim:
-    rows, columns, values, certainties = [], [], [], []
-    for first, similar, certain in blocks:
-        row, column = np.nonzero(certain)
+    rows, columns = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    values, certainties = [np.zeros(0)], [np.zeros(0)]
+    for first, first_target, similar, certain in blocks:
+        row, column = np.nonzero(certain)  # a share is above 0, and so is a product of five
         rows.append(row + first)
-        columns.append(column)
+        columns.append(column + first_target)
         certainties.append(certain[row, column])
         values.append(np.clip(similar[row, column] / certainties[-1], -1.0, 1.0))  # beyond by a rounding error at most
-    counts = np.bincount(np.concatenate([np.zeros(0, dtype=np.int64), *rows]), minlength=n_source)
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    items = np.concatenate([np.zeros(0, dtype=np.int64), *columns])
-    shape = (n_source, n_target)
-    return XSim(
-        csr_array((np.concatenate([np.zeros(0), *values]), items, starts), shape=shape),
-        csr_array((np.concatenate([np.zeros(0), *certainties]), items.copy(), starts.copy()), shape=shape),
-    )
+    places = (np.concatenate(rows), np.concatenate(columns))
+    stored = [csr_array((np.concatenate(part), places), shape=(n_source, n_target)) for part in (values, certainties)]
+    for part in stored:
+        part.sort_indices()
+    return XSim(*stored)

@@ -15,6 +15,9 @@ from tacit.models.cross_domain.legs import Leg, Legs
 
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Block = tuple[
+    int, int, Floats, Floats
+]  # first source item, first target item, sums of c s and of c of the items from there
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +121,11 @@ class Thirds:
         while place < items.size:
             last = int(np.searchsorted(running[ends], running[begin[place]] + paths, side="right"))
             last = min(max(last, place + 1), int(np.searchsorted(items, items[place] + rows, side="left")))
-            yield slice(int(begin[place]), int(ends[last - 1])), int(items[place]), int(items[last - 1] - items[place] + 1)
+            yield (
+                slice(int(begin[place]), int(ends[last - 1])),
+                int(items[place]),
+                int(items[last - 1] - items[place] + 1),
+            )
             place = last
 
 

@@ -5,6 +5,7 @@ products of such matrices add up c_p s_p sum S_p x^(sum S_p) over all paths. Gau
 their number; beyond, their relative error grows with sum S alone, so that the largest sum decides how many nodes it takes.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from tacit.models.cross_domain.x_sim_paths import Paths, Thirds, shifted
+from tacit.models.cross_domain.legs import Legs
+from tacit.models.cross_domain.x_sim_paths import Block, Paths, Thirds, of_leg, shifted
 
 Floats = NDArray[np.float64]
 
@@ -41,15 +43,15 @@ def nodes_for(largest: int) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """Paths as matrices: one for each x, on one structure."""
+    """Edges, or partial paths, as matrices: one for each x, on one structure."""
 
     paths: Paths
     shape: tuple[int, int]
-    powers: NDArray[Any]  # the different sums of S
+    powers: Floats  # the different sums of S
     which: NDArray[Any]
 
     def at(self, x: float) -> tuple[Any, Any]:
-        """Sums over paths of c x^(sum S), and of c x^(sum S) sum (S s)."""
+        """Sums over the paths of c x^(sum S), and of c x^(sum S) sum (S s)."""
         plain = self.paths.certainty * (x**self.powers)[self.which]
         return self._matrix(plain), self._matrix(plain * self.paths.weighted)
 
@@ -62,15 +64,35 @@ def _grid(paths: Paths, shape: tuple[int, int]) -> _Grid:
     return _Grid(paths, shape, powers.astype(np.float64), which)
 
 
-def sums_over_paths(parts: Thirds, out: Paths, rows: int, n_source: int, n_target: int, nodes: int) -> tuple[Any, Any]:
-    """Dense rows x target items: sums of c_p s_p and of c_p, for the partial paths ``out`` of source items 0 to rows."""
-    left = _grid(out, (rows, n_source))
+def integrated(legs: Legs, parts: Thirds, nodes: int, cells: int) -> Iterator[Block]:
+    """Sums of c_p s_p and of c_p for all source items and some target items at a time."""
+    n_source, n_target = int(legs.n_source), int(legs.n_items - legs.n_source)
+    square = (n_source, n_source)
+    out = [_grid(of_leg(leg), square) for leg in (legs.near_source, legs.far_source)]
     across = _grid(shifted(parts.bridge, 0, -n_source), (n_source, n_target))
-    right = _grid(shifted(parts.back, -n_source, -n_source), (n_target, n_target))
-    total = np.zeros((rows, n_target))
-    for x, weight in zip(*rule(nodes), strict=True):
-        # the derivative of a product: S s stands once in each of the three places
-        (one, one_s), (two, two_s), (three, three_s) = left.at(x), across.at(x), right.at(x)
-        total += ((one_s @ two + one @ two_s) @ three + (one @ two) @ three_s).toarray() * (weight / x)
-    certain = (left.at(1.0)[0] @ across.at(1.0)[0]) @ right.at(1.0)[0]
-    return total, certain.toarray()
+    step = max(1, cells // max(n_source, 1))
+    for first in range(0, n_target, step):
+        columns = min(step, n_target - first)
+        back = parts.back.part((parts.back.end >= n_source + first) & (parts.back.end < n_source + first + columns))
+        home = _grid(shifted(back, -n_source, -n_source - first), (n_target, columns))
+        total = np.zeros((n_source, columns))
+        for x, weight in zip(*rule(nodes), strict=True):
+            total += _sums(out, across, home, x)[1] * (weight / x)
+        yield 0, first, total, _sums(out, across, home, 1.0)[0]
+
+
+def _sums(out: list[_Grid], across: _Grid, home: _Grid, x: float) -> tuple[Floats, Floats]:
+    """Over all paths: sums of c x^(sum S), and of c x^(sum S) sum (S s). Each source item stands in one layer only."""
+    plain, marked = (part.toarray() for part in home.at(x))
+    totals = []
+    for grid in (across, *out):  # a step outwards: bridge items, then near ones, then far ones
+        edges, marks = grid.at(x)
+        plain, marked = edges @ plain, edges @ marked + marks @ plain  # the rule for the derivative of a product
+        totals.append((plain, marked))
+    return sum(one for one, _ in totals[1:]) + totals[0][0], sum(one for _, one in totals[1:]) + totals[0][1]
+
+
+def work(legs: Legs, nodes: int) -> int:
+    """Multiplications at all nodes together."""
+    edges = legs.bridge.first.size + legs.near_source.first.size + legs.far_source.first.size
+    return 3 * nodes * int(edges) * int(legs.n_items - legs.n_source)

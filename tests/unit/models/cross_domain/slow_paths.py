@@ -53,9 +53,7 @@ def cosine(profiles: list[Profile], i: int, j: int, significant: int = 0) -> flo
     """The adjusted cosine, norms over all raters."""
     means = [sum(one.values()) / len(one) if one else 0.0 for one in profiles]
     both = [(p[i] - m) * (p[j] - m) for p, m in zip(profiles, means, strict=True) if i in p and j in p]
-    norms = [
-        math.sqrt(sum((p[a] - m) ** 2 for p, m in zip(profiles, means, strict=True) if a in p)) for a in (i, j)
-    ]
+    norms = [math.sqrt(sum((p[a] - m) ** 2 for p, m in zip(profiles, means, strict=True) if a in p)) for a in (i, j)]
     if not both or norms[0] * norms[1] == 0.0:
         return 0.0
     shrunk = min(len(both), significant) / significant if significant else 1.0

@@ -1,0 +1,174 @@
+"""``tacit transfer``: carry tastes from one domain to another. A curator releases a model once; whoever has it predicts with it."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.output import check_different, check_json_target, counted, write_json
+
+if TYPE_CHECKING:
+    from tacit.data import TwoDomains
+
+app = typer.Typer(help="Carry tastes from one domain to another: release, show, predict.", no_args_is_help=True)
+
+
+class Mode(StrEnum):
+    moments = "moments"
+    prs_valid = "prs_valid"
+
+
+class Post(StrEnum):
+    factors = "factors"
+    bridge = "bridge"
+    alter_egos = "alter-egos"
+
+
+class Duplicates(StrEnum):
+    error = "error"
+    latest = "latest"
+    mean = "mean"
+
+
+class Outside(StrEnum):
+    error = "error"
+    clip = "clip"
+
+
+Json = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE", help="Write JSON to FILE and print nothing; - is standard output."),
+]
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="What `tacit transfer release` wrote.")
+]
+
+
+@app.command(
+    "release",
+    epilog="Example: tacit transfer release films.csv books.csv --source-items films.txt --target-items books.txt "
+    "--epsilon 2 --delta 1e-6 --ledger curator.db --out model.json",
+)
+def release(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SOURCE", help="Ratings of the source: a file; or, alone, a name or folder of two domains."),
+    ],
+    ledger: Annotated[str, typer.Option(metavar="TARGET", help="The curator's ledger; made if it is not there.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", dir_okay=False, help="Where the release is written (JSON).")],
+    target: Annotated[str | None, typer.Argument(metavar="[TARGET]", help="Ratings of the target: a file.")] = None,
+    epsilon: Annotated[float, typer.Option(help="What the release may cost.")] = 2.0,
+    delta: Annotated[float, typer.Option(help="The delta beside it.")] = 1e-6,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="The epsilon that these users are promised in all, at this delta; agreed once. By default 2."),
+    ] = None,
+    mode: Annotated[Mode, typer.Option(help="A model for anybody's predictions, or a table of replacements.")] = Mode.moments,
+    post: Annotated[Post, typer.Option(help="What is made of the noisy sums.")] = Post.factors,
+    users: Annotated[
+        int | None, typer.Option(min=1, help="About how many users there are: a public guess, never counted.")
+    ] = None,
+    least: Annotated[int, typer.Option(min=1, help="Ratings in a domain from which a user counts there.")] = 5,
+    source_items: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="A public list of source items, one id in each line.")
+    ] = None,
+    target_items: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="A public list of target items, one id in each line.")
+    ] = None,
+    public_catalogue: Annotated[
+        bool, typer.Option("--public-catalogue", help="Which items were rated at all is public; the guarantee then assumes so.")
+    ] = False,
+    user: Annotated[str, typer.Option(metavar="COL", help="Of files: the column of the user's id.")] = "user_id",
+    item: Annotated[str, typer.Option(metavar="COL", help="The column of the item's id.")] = "item_id",
+    rating: Annotated[str, typer.Option(metavar="COL", help="The column of the rating.")] = "rating",
+    time: Annotated[str | None, typer.Option(metavar="COL", help="The column of the time, if any.")] = None,
+    scale: Annotated[
+        tuple[float, float], typer.Option(metavar="LOW HIGH", help="The lowest and highest rating: public.")
+    ] = (1.0, 5.0),
+    duplicates: Annotated[Duplicates, typer.Option(help="Two ratings of one item by one user.")] = Duplicates.error,
+    outside: Annotated[Outside, typer.Option(help="A rating below or above the scale.")] = Outside.error,
+    subject: Annotated[str | None, typer.Option(help="What these users are called in the ledger.")] = None,
+    request_id: Annotated[
+        str | None, typer.Option(help="A new id is a new release, of what the ratings are by then, and a new charge.")
+    ] = None,
+    json_file: Json = None,
+) -> None:
+    """Charge the ledger, draw, keep, and write what was drawn: it may be sent to anybody, and used for any number of predictions.
+
+    The same call again writes the same bytes and costs nothing.
+    """
+    from tacit.curator import Curator
+    from tacit.data import Scale
+    from tacit.ledger import Budget
+
+    check_json_target(str(out), "--out", ledger=ledger)
+    check_json_target(json_file, ledger=ledger)
+    inputs = {"SOURCE": source, "TARGET": target, "--source-items": source_items, "--target-items": target_items}
+    for name, place in inputs.items():  # source and target are told apart by what is in them
+        check_different({name: place, "--out": out, "--json": json_file, "--ledger": ledger})
+    if (source_items is None) != (target_items is None):
+        raise typer.BadParameter("public lists come in pairs: give --source-items and --target-items.")
+    columns = {"user": user, "item": item, "rating": rating, "time": time, "scale": Scale(*scale)}
+    domains = _domains(source, target, {**columns, "duplicates": duplicates.value, "outside": outside.value})
+    lists = None if source_items is None or target_items is None else (_listed(source_items), _listed(target_items))
+    options: dict[str, Any] = {"least": least}
+    if mode is Mode.moments:
+        options |= {"post": post.value, "users": users}
+    with Curator(
+        domains,
+        ledger=ledger,
+        budget=None if budget is None else Budget(budget, delta),
+        subject=subject,
+        catalogues=lists,
+        public_catalogue=public_catalogue,
+    ) as curator:
+        made = curator.release(epsilon, delta, mode=mode.value, request_id=request_id, **options)
+        made.save(out)
+        statement = curator.statement()
+    if json_file is not None:
+        write_json(json_file, {**_facts(made), "written": str(out), "budget": statement.to_json()})
+    else:
+        typer.echo(f"{made}\nwritten to {out}\n{statement}")
+
+
+@app.command("predict", epilog="Example: tacit transfer predict model.json mine.csv --k 10")
+def predict(
+    model: ModelFile,
+    ratings: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RATINGS", exists=True, dir_okay=False, help="One person's own ratings: CSV with item and rating, or JSON."
+        ),
+    ],
+    k: Annotated[int, typer.Option(min=1, help="How many items.")] = 10,
+    json_file: Json = None,
+) -> None:
+    """The target items that one person would rate highest, from her own ratings, which go nowhere."""
+    from tacit.messages.cross_domain import Replacements, TransferModel
+
+    check_json_target(json_file)
+    check_different({"MODEL": model, "RATINGS": ratings, "--json": json_file})
+    found = _loaded(model)
+    if isinstance(found, Replacements):
+        ego = found.alter_ego(_profile(ratings, found))
+        rows = [{"item": one, "rating": value} for one, value in ego.items()]
+        _tell_rows("alter ego", rows, found, json_file)
+        return
+    assert isinstance(found, TransferModel)
+    profile = _profile(ratings, found)
+    predicted = found.predict(profile)
+    rows = [{"item": one, "predicted": predicted[one]} for one in found.recommend(profile, k)]
+    _tell_rows("recommended", rows, found, json_file)
+
+
+@app.command("show", epilog="Example: tacit transfer show model.json")
+def show(model: ModelFile, json_file: Json = None) -> None:
+    """Show what a release promises and what it holds."""
+    check_json_target(json_file)
+    check_different({"MODEL": model, "--json": json_file})
+    found = _loaded(model)
+    if json_file is not None:
+        write_json(json_file, _facts(found))
+    else:
+        typer.echo(str(found))

@@ -1,0 +1,247 @@
+"""NX-Map and X-Map as published, behind a curator: what they give by hand, and that they promise nothing, and say so."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.curator.nx_map import NX, NXMap
+from tacit.curator.published_x_map import PUBLISHED, PublishedXMap
+from tacit.data.pairs import TwoDomains
+from tacit.errors import GuaranteeRefused, InvalidParameter, UnknownName
+from tacit.ledger import Budget
+from tacit.mechanisms import ReplayedNoise
+from tests.unit.curator.cross_domain_world import BY_HAND, TABLE, curator, ratings, small, world
+from tests.unit.curator.slates_world import CountedNoise
+
+READER = {0: 5.0, 1: 4.0, 2: 1.0}
+
+
+def apart() -> TwoDomains:
+    """Nobody rated in both."""
+    table = TABLE.copy()
+    table[[2, 3, 6], 1] = 0
+    return small(table)
+
+
+@pytest.fixture
+def nx(tmp_path: Path) -> NXMap:
+    with curator(tmp_path, unprotected=["nx"]) as holder:
+        return holder.release(mode="nx", **BY_HAND)
+
+
+def test_replacements_and_alter_ego_are_those_worked_out_by_hand(nx: NXMap) -> None:
+    assert nx.replacements == {0: 3, 1: 3}
+    assert nx.alter_ego(READER) == {3: 4.5}  # two source items with one image: the mean
+    assert nx.alter_ego({**READER, 3: 2.0}) == {3: 2.0}  # her own rating wins
+    assert nx.alter_ego({2: 5.0, 99: 1.0, "0": 5.0}) == {}
+
+
+def test_prediction_by_hand(tmp_path: Path) -> None:
+    """Item 5 from 3 = 5 (earlier) and 4 = 2, with the items' means as base: s35 .198137, s45 -.558799 on target ratings alone."""
+    with curator(tmp_path, unprotected=["nx"]) as holder:
+        options: Any = {"base": "item", "shrink": 0.0, "similar": "static", **BY_HAND}
+        for alpha, expected in ((0.0, 4.674508), (0.03, 4.670671), (1.0, 4.576927)):
+            made = holder.release(mode="nx", alpha=alpha, **options)
+            found = made.predict({3: 5.0, 4: 2.0}, [5], times={3: 1, 4: 2})
+            assert found == {5: pytest.approx(expected, abs=1e-6)}
+        assert holder.statement().charges == 1  # one thing that promises nothing, however often it is made
+
+
+def test_a_reader_of_the_source_is_measured_against_the_source(tmp_path: Path) -> None:
+    with (
+        curator(tmp_path, apart(), unprotected=["nx"]) as holder,
+        pytest.warns(UserWarning, match="nobody rated in both"),
+    ):
+        made = holder.release(mode="nx", **BY_HAND)
+    means = made._held.means()
+    average = {item: made.predict({}, [item])[item] for item in (3, 4, 5)}
+    told = made.predict({0: 3.5})
+    for item in (3, 4, 5):
+        assert told[item] == pytest.approx(average[item] + 3.5 - means[0])
+    assert made._held.table.shape == (8, 6)
+    own = made.predict({3: 3.5}, [5])[
+        5
+    ]  # a rating of the target is measured against the target: 2.8333, 3.5 and 3 on average
+    cosine = 0.198137
+    level = 3.5 - means[1]
+    expected = average[5] + level + cosine * (3.5 - average[3] - level) / (cosine + 0.2)
+    assert own == pytest.approx(expected, abs=1e-5)
+
+
+def test_without_anybody_in_both_domains_there_is_one_warning_and_the_base(tmp_path: Path) -> None:
+    with curator(tmp_path, apart(), unprotected=["nx", "published"]) as holder:
+        for mode in ("nx", "published"):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                made = holder.release(mode=mode, **BY_HAND)
+                predicted = made.predict(READER)
+                made.predict(READER)
+            assert [str(one.message)[:26] for one in caught] == ["nobody rated in both domai"]
+            assert made.replacements == {}
+            assert made.alter_ego(READER) == {}
+            base = made.predict({})
+            shift = {round(predicted[item] - base[item], 9) for item in predicted}
+            assert shift == ({0.0} if mode == "published" else shift)
+
+
+def test_recommendations_are_the_best_that_are_not_in_the_profile(nx: NXMap) -> None:
+    found = nx.predict(READER)
+    assert nx.recommend(READER, 2) == tuple(sorted(found, key=lambda item: -found[item])[:2])
+    assert 3 not in nx.recommend({**READER, 3: 5.0}, 3)
+    for k in (0, 1.5, -1):
+        with pytest.raises(InvalidParameter, match="k must"):
+            nx.recommend(READER, k)  # type: ignore[arg-type]
+
+
+def test_a_profile_says_how_its_owner_rates_items(nx: NXMap) -> None:
+    with pytest.raises(InvalidParameter, match="a profile"):
+        nx.predict([3, 4])  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="a rating must be a finite number"):
+        nx.predict({0: float("nan")})
+    with pytest.raises(UnknownName, match="no item 77"):
+        nx.predict(READER, [77])
+    assert nx.predict({0: 99.0}) == nx.predict({0: 5.0})  # cut to the scale
+
+
+# ---- what promises nothing
+
+
+@pytest.mark.parametrize(("mode", "promise"), [("nx", NX), ("published", PUBLISHED)])
+def test_what_promises_nothing_is_refused_unless_it_was_agreed_by_name(tmp_path: Path, mode: str, promise: Any) -> None:
+    with curator(tmp_path) as holder:
+        with pytest.raises(GuaranteeRefused, match=rf"unprotected=\['{mode}'\]"):
+            holder.release(mode=mode)
+        assert holder.statement().charges == 0
+    other = "published" if mode == "nx" else "nx"
+    with (
+        curator(tmp_path, ledger=tmp_path / "other.db", unprotected=[other]) as holder,
+        pytest.raises(GuaranteeRefused),
+    ):
+        holder.release(mode=mode)
+    with curator(tmp_path, ledger=tmp_path / "named.db", unprotected=[mode]) as holder:
+        made = holder.release(mode=mode, **BY_HAND)
+        assert made.guarantee == promise
+        assert made.guarantee.promises_nothing
+        assert "no guarantee" in repr(made)
+        assert holder.statement().charges == 1
+        assert holder.statement().promised.promises_nothing
+
+
+def test_it_leaves_the_whole_budget_to_what_promises_something(tmp_path: Path) -> None:
+    with curator(tmp_path, world(80, 12), unprotected=["nx"], budget=Budget(1.0, 1e-6)) as holder:
+        holder.release(mode="nx")
+        assert holder.release(1.0, 1e-6).guarantee.epsilon <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("nx", {"k": 0}),
+        ("nx", {"similar": "some"}),
+        ("nx", {"base": "none"}),
+        ("nx", {"alpha": -1.0}),
+        ("nx", {"shrink": float("nan")}),
+        ("nx", {"edges": 0}),
+        ("nx", {"significant": -1}),
+        ("nx", {"by": "size"}),
+        ("nx", {"least": 0}),
+        ("nx", {"replacement_epsilon": 1.0}),
+        ("published", {"replacement_epsilon": 0.0}),
+        ("published", {"similar_epsilon": -1.0}),
+        ("published", {"rho": 1.0}),
+        ("published", {"kept": 0}),
+        ("published", {"k": 0}),
+        ("published", {"alpha": -0.1}),
+    ],
+    ids=str,
+)
+def test_settings_are_refused_before_anything_is_noted(tmp_path: Path, mode: str, options: dict[str, Any]) -> None:
+    with curator(tmp_path, unprotected=["nx", "published"]) as holder:
+        with pytest.raises(InvalidParameter):
+            holder.release(mode=mode, **options)
+        assert holder.statement().charges == 0
+
+
+# ---- as published
+
+
+def published(folder: Path, **options: Any) -> PublishedXMap:
+    noise = options.pop("noise", ReplayedNoise(3))
+    named = ["published", ReplayedNoise.caveat]
+    with curator(folder, world(), unprotected=named, noise=noise) as holder:
+        made = holder.release(mode="published", **options)
+    assert isinstance(made, PublishedXMap)
+    return made
+
+
+def test_published_replacements_with_much_epsilon_are_those_of_nx(tmp_path: Path) -> None:
+    made = published(tmp_path, replacement_epsilon=1e6, significant=0)
+    with curator(tmp_path, world(), ledger=tmp_path / "nx.db", unprotected=["nx"]) as holder:
+        plain = holder.release(mode="nx", significant=0).replacements
+    agree = [made.replacements.get(item) == target for item, target in plain.items()]
+    assert len(agree) > 20
+    assert np.mean(agree) >= 0.9  # it ranks by |X-SIM|, so that a strongly dissimilar item may be among ten
+
+
+def test_published_noise_is_drawn_once_for_each_item_and_kept(tmp_path: Path) -> None:
+    noise = CountedNoise()
+    made = published(tmp_path, noise=noise, k=5)
+    reader = dict.fromkeys(list(made.replacements)[:10], 4.0)
+    items = made._held.target.ids.tolist()
+    first, draws = made.predict(reader, items[:6]), noise.draws
+    assert made.predict(reader, items[:6]) == first
+    assert noise.draws == draws
+    assert {item: made.predict(reader)[item] for item in items[:6]} == first
+    assert noise.draws > draws
+
+
+def test_published_noise_matters(tmp_path: Path) -> None:
+    reader = dict.fromkeys(range(1, 12), 4.0) | {1: 1.0}
+    small_noise = published(tmp_path, replacement_epsilon=1e6, similar_epsilon=1e6).predict(reader)
+    large_noise = published(tmp_path, replacement_epsilon=1e6, similar_epsilon=1e-3).predict(reader)
+    apart = [abs(small_noise[item] - large_noise[item]) for item in small_noise]
+    assert np.mean(apart) > 0.1
+    assert all(0.5 <= value <= 5.0 for value in large_noise.values())
+
+
+def test_published_prediction_is_the_papers_formula(tmp_path: Path) -> None:
+    """mean_i + sum s (r - mean_j) / sum |s| over the drawn items that the profile has."""
+    made = published(tmp_path, k=8)
+    items, target = made._items.means, made._held.target
+    reader = {int(item): 5.0 if item % 2 else 2.0 for item in target.ids[:30]}
+    for code, item in enumerate(target.ids[30:].tolist(), start=30):
+        found = made.predict(reader, [item])[item]
+        chosen, cosine = made._drawn[code]
+        own = [(s, reader[int(target.ids[j])] - items[j]) for j, s in zip(chosen, cosine, strict=True) if j < 30]
+        offset = sum(s * d for s, d in own) / sum(abs(s) for s, _ in own) if own else 0.0
+        assert found == pytest.approx(np.clip(items[code] + offset, 0.5, 5.0))
+
+
+def test_ratings_that_lie_elsewhere_have_no_map(tmp_path: Path) -> None:
+    from tacit.curator.cross_domain_rows import BothDomains
+
+    both = BothDomains.of(small())
+    with curator(tmp_path, both, unprotected=["nx", "published"]) as holder:
+        for mode in ("nx", "published", "prs_valid"):
+            with pytest.raises(InvalidParameter, match="use mode 'moments'"):
+                holder.release(mode=mode)
+        assert holder.statement().charges == 0
+
+
+def test_ratings_known_by_rating_alone_may_be_mapped_inside(tmp_path: Path) -> None:
+    hidden = np.ones(3, dtype=np.bool_)
+    with curator(tmp_path, small(rated_only=hidden), unprotected=["nx"]) as holder:
+        assert holder.release(mode="nx", **BY_HAND).replacements == {0: 3, 1: 3}
+
+
+def test_two_domains_may_be_given_as_two_sets_of_ratings(tmp_path: Path) -> None:
+    from tacit.curator import Curator
+
+    films, books = ratings(TABLE[:, :3], 0, "films"), ratings(TABLE[:, 3:], 3, "books")
+    with Curator(films, books, tmp_path / "curator.db", unprotected=["nx"]) as holder:
+        assert holder.release(mode="nx", **BY_HAND).replacements == {0: 3, 1: 3}
+        assert holder.statement().subject == "users of films and books"
+        assert repr(holder) == "Curator('films and books': two domains)"

@@ -1,0 +1,176 @@
+"""One row for each person over the items of both domains, from public lists, on one public scale."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.curator.cross_domain_rows import BothDomains, over, union
+from tacit.curator.fit import RATED_AT_ALL
+from tacit.data.clock import MISSING_TIME
+from tacit.data.pairs import TwoDomains
+from tacit.data.scale import COUNTS, HALF_STARS, STARS, Scale
+from tacit.errors import InvalidParameter
+from tests.unit.curator.cross_domain_world import TABLE, ratings, small
+
+
+def dense(table: Any) -> list[list[float]]:
+    return table.toarray().tolist()
+
+
+def test_source_items_come_first_and_every_person_has_a_row() -> None:
+    table, times = union(small())
+    assert dense(table) == TABLE.tolist()
+    assert times is None
+    assert table.has_sorted_indices
+    assert table.dtype == np.float64
+
+
+def test_ratings_of_zero_are_ratings() -> None:
+    domains = small(TABLE, scale=Scale(0.0, 5.0))
+    source = replace(domains.source, values=np.where(domains.source.values == 5, 0, domains.source.values).astype("f4"))
+    table, _ = union(TwoDomains(source, domains.target))
+    assert table.nnz == np.count_nonzero(TABLE)
+    assert 0.0 in table.data
+
+
+def test_rows_of_one_user_id_are_one_person() -> None:
+    ids = np.array([7, 8, 7, 9, 10, 11, 12, 13])
+    table, _ = union(small(user_ids=ids))
+    assert table.shape == (7, 6)
+    assert table.toarray()[0].tolist() == [5, 5, 1, 4, 2, 0]  # item 1 was rated twice: the later row counts
+
+
+def test_of_two_ratings_of_one_person_the_latest_counts() -> None:
+    ids, both = np.zeros(2, dtype=np.int64), np.array([[3, 4], [5, 2]])
+    source = ratings(both, 0, "films", user_ids=ids, times=np.array([9, 1, 5, MISSING_TIME]))
+    target = ratings(both, 2, "books", user_ids=ids, times=np.array([1, MISSING_TIME, 1, MISSING_TIME]))
+    table, times = union(TwoDomains(source, target))
+    assert dense(table) == [[3, 4, 5, 2]]  # later, later than unknown; of equal times the last row
+    assert times is not None
+    assert times.tolist() == [9, 1, 1, MISSING_TIME]
+
+
+def test_times_of_one_domain_alone_leave_the_others_unknown() -> None:
+    domains = small()
+    timed = replace(domains.source, times=np.arange(len(domains.source)))
+    table, times = union(TwoDomains(timed, domains.target))
+    assert times is not None
+    assert times[table.indices >= 3].tolist() == [MISSING_TIME] * len(domains.target)
+    assert sorted(times[table.indices < 3].tolist()) == list(range(len(domains.source)))
+
+
+def test_a_value_that_is_not_finite_is_no_rating() -> None:
+    domains = small()
+    values = domains.source.values.copy()
+    values[:2] = np.nan, np.inf
+    table, _ = union(TwoDomains(replace(domains.source, values=values), domains.target), 1)
+    assert table.toarray()[0].tolist() == [0, 0, 1, 0, 0, 0]
+
+
+def test_a_persons_few_ratings_in_a_domain_are_left_out_and_those_in_the_other_stay() -> None:
+    table, _ = union(small(), 2)
+    few = TABLE.copy()
+    few[[2, 3, 6], 1] = 0  # one rating in the source each
+    assert dense(table) == few.tolist()
+    assert union(small(), 4)[0].nnz == 0
+
+
+def test_a_person_is_counted_over_all_her_rows() -> None:
+    rows = np.array([[5, 4, 0, 0], [0, 0, 3, 2]])
+    domains = small(rows, cut=3, user_ids=np.zeros(2, dtype=np.int64))
+    assert union(domains, 3)[0].toarray().tolist() == [[5, 4, 3, 0]]
+
+
+# ---- what is public
+
+
+def test_only_listed_items_are_there_and_their_order_is_told_by_the_digest() -> None:
+    hidden = np.array([False, True, False])
+    both = BothDomains.of(small(rated_only=hidden))
+    assert (both.source.ids.tolist(), both.target.ids.tolist(), both.n_source, both.n_items) == ([0, 2], [3, 5], 2, 4)
+    assert dense(both.read(1)) == TABLE[:, [0, 2, 3, 5]].tolist()
+    assert both.assumed == ()
+    digests = {both.digest, BothDomains.of(small()).digest, BothDomains.of(small().reversed()).digest}
+    digests |= {BothDomains.of(small(scale=Scale(1.0, 6.0))).digest, BothDomains.of(small(cut=2)).digest}
+    assert len(digests) == 5
+
+
+def test_without_a_list_of_items_a_private_release_is_refused_unless_they_are_called_public() -> None:
+    domains = small(rated_only=np.ones(3, dtype=np.bool_))
+    with pytest.raises(InvalidParameter, match="public_catalogue=True"):
+        BothDomains.of(domains)
+    assert BothDomains.of(domains, public_catalogue=True).assumed == (RATED_AT_ALL,)
+    listed = TwoDomains(small().source, domains.target)
+    with pytest.raises(InvalidParameter, match=r"invalid-parameter: the target came without a list"):
+        BothDomains.of(listed)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda both: small(scale=COUNTS), "no bound"),
+        (lambda both: TwoDomains(both.source, replace(both.target, scale=HALF_STARS)), "one scale"),
+        (lambda both: small(TABLE[:, :3]), "target has no listed items"),
+    ],
+    ids=["no bound", "two scales", "no items"],
+)
+def test_what_no_release_could_be_made_of_is_refused(change: Any, match: str) -> None:
+    with pytest.raises(InvalidParameter, match=match):
+        BothDomains.of(change(small()))
+
+
+def test_scales_that_differ_in_their_steps_alone_are_one() -> None:
+    both = small()
+    assert BothDomains.of(TwoDomains(both.source, replace(both.target, scale=Scale(1.0, 5.0)))).scale == Scale(1.0, 5.0)
+    assert BothDomains.of(both).scale == STARS
+
+
+def test_ids_that_no_message_carries_are_refused_before_anything_is_charged() -> None:
+    domains = small()
+    long = replace(domains.source.catalogue, ids=np.array(["a", "b", "c" * 201]))
+    with pytest.raises(InvalidParameter, match="source's items"):
+        BothDomains.of(TwoDomains(replace(domains.source, catalogue=long), domains.target))
+
+
+def test_an_item_of_both_domains_is_refused_also_where_one_has_numbers_and_the_other_text() -> None:
+    domains = small()
+    text = replace(domains.target.catalogue, ids=np.array(["1", "a", "b"]))
+    with pytest.raises((InvalidParameter, ValueError), match="both domains"):
+        BothDomains(domains.source.catalogue, text, STARS, lambda least: None)
+
+
+def test_neither_repr_nor_digest_reads_a_rating() -> None:
+    def read(least: int) -> Any:
+        raise AssertionError("read")
+
+    both = BothDomains(small().source.catalogue, small().target.catalogue, STARS, read)
+    assert both.digest
+    assert repr(both) == "BothDomains('two domains': 3 and 3 items)"
+
+
+# ---- public lists for ratings that came without
+
+
+def test_public_lists_hold_what_nobody_rated_and_leave_out_the_rest() -> None:
+    domains = small(rated_only=np.ones(3, dtype=np.bool_))
+    both = BothDomains.of(domains, catalogues=([9, 2, 0, 2], [5, 3]))
+    assert (both.source.ids.tolist(), both.target.ids.tolist(), both.assumed) == ([0, 2, 9], [3, 5], ())
+    expected = np.zeros((8, 5))
+    expected[:, [0, 1, 3, 4]] = TABLE[:, [0, 2, 3, 5]]
+    assert dense(both.read(1)) == expected.tolist()
+
+
+def test_a_list_of_texts_that_are_numbers_names_the_same_items() -> None:
+    assert (
+        dense(union(TwoDomains(over(small().source, ["0", "2"]), small().target))[0]) == np.delete(TABLE, 1, 1).tolist()
+    )
+    text = replace(small().source, catalogue=replace(small().source.catalogue, ids=np.array(["0", "1", "2"])))
+    assert over(text, [1, 2]).catalogue.ids.tolist() == ["1", "2"]
+
+
+@pytest.mark.parametrize("ids", [[], "abc", [1.5], [["a"]], ["a", "b"]], ids=str)
+def test_what_is_no_list_of_ids_is_refused(ids: Any) -> None:
+    with pytest.raises(InvalidParameter, match="a catalogue"):
+        over(small().source, ids)
