@@ -19,7 +19,7 @@ WAYS = ("plain", "dense", "compiled") if find_spec("numba") else ("plain", "dens
 profiles = st.lists(st.dictionaries(st.integers(0, 7), st.integers(0, 3), max_size=6), max_size=9)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(profiles, st.sampled_from([0, 1, 2, 50]), st.integers(0, 8), st.integers(1, 4))
 def test_all_ways_give_what_the_definitions_say(rated: Profiles, shrink: int, n_source: int, k: int) -> None:
     ratings, slow = table(rated, 8), slow_edges(rated, 8, shrink)

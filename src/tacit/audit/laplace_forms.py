@@ -11,7 +11,11 @@ def delta_of_laplaces(first: Law, second: Law, epsilon: float) -> float:
     The loss is linear in n before, between and after the two centres, so it exceeds epsilon on at most one interval of each.
     """
     low, high = sorted((first[0], second[0]))
-    regions = [(-math.inf, low), (low + 1, high - 1), (high, math.inf)] if low < high else [(-math.inf, low), (low + 1, math.inf)]
+    regions = (
+        [(-math.inf, low), (low + 1, high - 1), (high, math.inf)]
+        if low < high
+        else [(-math.inf, low), (low + 1, math.inf)]
+    )
     return math.fsum(_over(first, second, epsilon, *region) for region in regions)
 
 

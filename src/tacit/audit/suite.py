@@ -22,6 +22,7 @@ from tacit.audit.cases import (
     recoveries,
     responses,
     selection,
+    similarities,
     single,
     slates,
     sparse,
@@ -29,6 +30,7 @@ from tacit.audit.cases import (
     sums,
     swaps,
     tempered,
+    tested_similarities,
     training,
     trees,
     x_map,
@@ -65,6 +67,8 @@ NAMES = (
     "popularity-share",
     "gram-share",
     "private-replacement",
+    "smooth-similarity",
+    "tested-similarity",
     "offset-sums",
     "pair-moments",
     "rating-moments",
@@ -133,6 +137,8 @@ _ROOMS = (
     trees,
     moments,
     x_map,
+    similarities,
+    tested_similarities,
     rating_moments,
 )
 

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from tacit import __version__
-from tacit.cli import data, entity, federate, ledger
+from tacit.cli import data, entity, federate, ledger, transfer
 from tacit.cli.audit import audit
 from tacit.cli.demo import demo
 from tacit.cli.evaluate import evaluate
@@ -34,6 +34,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(entity.app, name="entity")
 app.add_typer(federate.app, name="federate")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(transfer.app, name="transfer")
 
 
 @app.callback(invoke_without_command=True)

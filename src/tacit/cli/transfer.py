@@ -53,7 +53,9 @@ ModelFile = Annotated[
 def release(
     source: Annotated[
         str,
-        typer.Argument(metavar="SOURCE", help="Ratings of the source: a file; or, alone, a name or folder of two domains."),
+        typer.Argument(
+            metavar="SOURCE", help="Ratings of the source: a file; or, alone, a name or folder of two domains."
+        ),
     ],
     ledger: Annotated[str, typer.Option(metavar="TARGET", help="The curator's ledger; made if it is not there.")],
     out: Annotated[Path, typer.Option(metavar="FILE", dir_okay=False, help="Where the release is written (JSON).")],
@@ -62,22 +64,31 @@ def release(
     delta: Annotated[float, typer.Option(help="The delta beside it.")] = 1e-6,
     budget: Annotated[
         float | None,
-        typer.Option(help="The epsilon that these users are promised in all, at this delta; agreed once. By default 2."),
+        typer.Option(
+            help="The epsilon that these users are promised in all, at this delta; agreed once. By default 2."
+        ),
     ] = None,
-    mode: Annotated[Mode, typer.Option(help="A model for anybody's predictions, or a table of replacements.")] = Mode.moments,
+    mode: Annotated[
+        Mode, typer.Option(help="A model for anybody's predictions, or a table of replacements.")
+    ] = Mode.moments,
     post: Annotated[Post, typer.Option(help="What is made of the noisy sums.")] = Post.factors,
     users: Annotated[
         int | None, typer.Option(min=1, help="About how many users there are: a public guess, never counted.")
     ] = None,
     least: Annotated[int, typer.Option(min=1, help="Ratings in a domain from which a user counts there.")] = 5,
     source_items: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="A public list of source items, one id in each line.")
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="A public list of source items, one id in each line."),
     ] = None,
     target_items: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="A public list of target items, one id in each line.")
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="A public list of target items, one id in each line."),
     ] = None,
     public_catalogue: Annotated[
-        bool, typer.Option("--public-catalogue", help="Which items were rated at all is public; the guarantee then assumes so.")
+        bool,
+        typer.Option(
+            "--public-catalogue", help="Which items were rated at all is public; the guarantee then assumes so."
+        ),
     ] = False,
     user: Annotated[str, typer.Option(metavar="COL", help="Of files: the column of the user's id.")] = "user_id",
     item: Annotated[str, typer.Option(metavar="COL", help="The column of the item's id.")] = "item_id",
@@ -129,7 +140,7 @@ def release(
     if json_file is not None:
         write_json(json_file, {**_facts(made), "written": str(out), "budget": statement.to_json()})
     else:
-        typer.echo(f"{made}\nwritten to {out}\n{statement}")
+        typer.echo(f"{_shown(made)}\nwritten to {out}\n{statement}")
 
 
 @app.command("predict", epilog="Example: tacit transfer predict model.json mine.csv --k 10")
@@ -138,28 +149,37 @@ def predict(
     ratings: Annotated[
         Path,
         typer.Argument(
-            metavar="RATINGS", exists=True, dir_okay=False, help="One person's own ratings: CSV with item and rating, or JSON."
+            metavar="RATINGS",
+            exists=True,
+            dir_okay=False,
+            help="One person's own ratings: CSV with item and rating, or JSON.",
         ),
     ],
     k: Annotated[int, typer.Option(min=1, help="How many items.")] = 10,
     json_file: Json = None,
 ) -> None:
-    """The target items that one person would rate highest, from her own ratings, which go nowhere."""
-    from tacit.messages.cross_domain import Replacements, TransferModel
+    """The target items that one person would rate highest, from her own ratings, which go nowhere.
 
+    Of replacements: her alter ego, the ratings of target items that stand in for hers.
+    """
     check_json_target(json_file)
     check_different({"MODEL": model, "RATINGS": ratings, "--json": json_file})
     found = _loaded(model)
-    if isinstance(found, Replacements):
-        ego = found.alter_ego(_profile(ratings, found))
-        rows = [{"item": one, "rating": value} for one, value in ego.items()]
-        _tell_rows("alter ego", rows, found, json_file)
+    profile, passed_over = _profile(ratings, (*found.source, *found.target))
+    if hasattr(found, "predict"):
+        predicted = found.predict(profile)
+        chosen = {item: predicted[item] for item in found.recommend(profile, k)}
+    else:
+        chosen = dict(sorted(found.alter_ego(profile).items(), key=lambda one: -one[1])[:k])
+    rows = [{"item": item, "rating": rating} for item, rating in chosen.items()]
+    if json_file is not None:
+        write_json(json_file, {"items": rows, "passed over": passed_over, **_facts(found)})
         return
-    assert isinstance(found, TransferModel)
-    profile = _profile(ratings, found)
-    predicted = found.predict(profile)
-    rows = [{"item": one, "predicted": predicted[one]} for one in found.recommend(profile, k)]
-    _tell_rows("recommended", rows, found, json_file)
+    for row in rows:
+        typer.echo(f"{row['rating']:6.3f}  {row['item']}")
+    if passed_over:
+        typer.echo(f"tacit: {counted(passed_over, 'rating')} of items that it does not know.", err=True)
+    typer.echo(_remark(found))
 
 
 @app.command("show", epilog="Example: tacit transfer show model.json")
@@ -171,4 +191,101 @@ def show(model: ModelFile, json_file: Json = None) -> None:
     if json_file is not None:
         write_json(json_file, _facts(found))
     else:
-        typer.echo(str(found))
+        typer.echo(_shown(found))
+
+
+def _domains(source: str, target: str | None, columns: dict[str, Any]) -> "TwoDomains":
+    """Two files with the same columns, or what was stored, or a data set that has two domains by itself."""
+    from tacit.data import TwoDomains, load, load_ratings, read_table
+    from tacit.data.store import is_stored
+
+    if target is not None:
+        sides = [
+            load_ratings(place)
+            if place.endswith(".parquet") and is_stored(Path(place))
+            else read_table(place, **columns)
+            for place in (source, target)
+        ]
+        return TwoDomains.align(*sides)
+    found = load(source, second_domain=True) if source == "synthetic" else load(source)
+    if not isinstance(found, TwoDomains):
+        raise typer.BadParameter(
+            f"{source!r} holds one domain: name the ratings of the target, too.", param_hint="TARGET"
+        )
+    return found
+
+
+def _listed(file: Path) -> list[str]:
+    """One id in each line; empty lines are passed over."""
+    return [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def _loaded(file: Path) -> Any:
+    """Whichever of the two releases the file holds."""
+    from tacit.messages import cross_domain, cross_domain_parts, cross_domain_replacements
+
+    value = cross_domain_parts.load(file)
+    is_table = isinstance(value, dict) and value.get("format") == cross_domain_replacements.FORMAT
+    return (cross_domain.Replacements if is_table else cross_domain.TransferModel).from_json(value)
+
+
+def _profile(file: Path, items: tuple[Any, ...]) -> tuple[dict[Any, float], int]:
+    """One person's ratings, by the ids of the model, and how many are of items that it does not know."""
+    written = _json_ratings(file) if file.suffix == ".json" else _csv_ratings(file)
+    known = {str(item): item for item in items}
+    return {known[item]: rating for item, rating in written.items() if item in known}, len(set(written) - set(known))
+
+
+def _csv_ratings(file: Path) -> dict[str, float]:
+    import csv
+
+    from tacit.errors import InvalidData
+
+    with file.open(encoding="utf-8", newline="") as content:
+        rows = csv.DictReader(content)
+        if not {"item", "rating"} <= set(rows.fieldnames or ()):
+            raise InvalidData(f"{file}: expected the columns item and rating.")
+        found: dict[str, float] = {}
+        for line, row in enumerate(rows, start=2):
+            try:
+                found[row["item"].strip()] = float(row["rating"])
+            except (AttributeError, TypeError, ValueError):
+                raise InvalidData(f"{file}, line {line}: expected an item and a number.") from None
+    return found
+
+
+def _json_ratings(file: Path) -> dict[str, float]:
+    from tacit.errors import InvalidData
+    from tacit.messages.cross_domain_parts import load
+
+    found = load(file)
+    if not isinstance(found, dict) or not all(type(value) in (int, float) for value in found.values()):
+        raise InvalidData(f"{file}: expected an object of items and their ratings.")
+    return {item: float(value) for item, value in found.items()}
+
+
+def _facts(found: Any) -> dict[str, Any]:
+    """All that is public about a release but its numbers."""
+    kind = (
+        {"kind": found.kind, "directions": found.directions, "remark": found.remark} if hasattr(found, "kind") else {}
+    )
+    return {
+        "format": found.to_json()["format"],
+        **kind,
+        "source items": len(found.source),
+        "target items": len(found.target),
+        "scale": list(found.scale),
+        "guarantee": found.guarantee.to_json(),
+    }
+
+
+def _shown(found: Any) -> str:
+    what = found.kind if hasattr(found, "kind") else "replacements"
+    sizes = f"{counted(len(found.source), 'source item')}, {counted(len(found.target), 'target item')}"
+    scale = f"rated from {found.scale[0]:g} to {found.scale[1]:g}"
+    lines = [f"{what}: {sizes}, {scale}", f"guarantee: {found.guarantee}"]
+    return "\n".join([*lines, *([found.remark] if hasattr(found, "remark") else [])])
+
+
+def _remark(found: Any) -> str:
+    return found.remark if hasattr(found, "remark") else "These are the ratings of her alter ego."

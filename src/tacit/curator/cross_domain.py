@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tacit.checks import member, positive, probability
 from tacit.curator import cross_domain_moments, cross_domain_replacements, nx_map, published_x_map
@@ -18,11 +18,9 @@ from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.ledger import Budget
 from tacit.mechanisms import Noise
+from tacit.messages.cross_domain import Replacements, TransferModel
 
-if TYPE_CHECKING:
-    from tacit.messages.cross_domain import Replacements, TransferModel
-
-Released: TypeAlias = "TransferModel | Replacements | NXMap | PublishedXMap"
+Released: TypeAlias = TransferModel | Replacements | NXMap | PublishedXMap
 
 Catalogues: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
 
@@ -119,4 +117,5 @@ class Transfers:
             probability("delta", delta),
             None if request_id is None else checked_id(request_id),
         )
-        return found(self, account, asked, noise, **options)
+        made: Released = found(self, account, asked, noise, **options)
+        return made

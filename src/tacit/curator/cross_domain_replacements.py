@@ -1,5 +1,96 @@
-"""Mode 'moments': noisy sums of both domains, once, and a model made of them."""
+"""Mode 'prs_valid': for each of a public list of source items one target item of a public list, drawn once by the exponential
+mechanism on X-SIM, and kept. All draws together cost epsilon, because whoever sees several alter egos sees all of them.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.curator.cross_domain_budget import in_units, rho_within
+from tacit.curator.cross_domain_modes import SERVED, Asked, Mode
+from tacit.curator.cross_domain_rows import LEAST_RATINGS
+from tacit.curator.slate_account import SlateAccount
+from tacit.curator.x_map_parts import Graph
+from tacit.data.catalogue import Catalogue
+from tacit.errors import InvalidParameter
+from tacit.guarantees.rounding import down, sqrt_down
+from tacit.guarantees.zcdp import epsilon_within, rho_exactly
+from tacit.ledger import Accounting
+from tacit.mechanisms import Noise, PrivateReplacement
+from tacit.messages.cross_domain import Replacements
+
+if TYPE_CHECKING:
+    from tacit.curator.cross_domain import Transfers
+
+NOT_THE_RECOMMENDER = "a recommender that is fitted to ratings of the target has a guarantee of its own"
+_PLACE = 12  # bytes of a place in a list, at most, with its comma
 
 
-def release(transfers, account, asked, noise, *, least=5):  # type: ignore
-    raise NotImplementedError
+def release(
+    transfers: "Transfers",
+    account: SlateAccount,
+    asked: Asked,
+    noise: Noise,
+    *,
+    sources: Sequence[Any] | None = None,
+    candidates: Sequence[Any] | None = None,
+    significant: int = 50,
+    edges: int = 10,
+    by: Literal["signed", "absolute"] = "signed",
+    least: int = LEAST_RATINGS,
+) -> Replacements:
+    """One draw for each of ``sources`` (by default all listed source items) among ``candidates`` (all listed target items).
+
+    Both are public lists. Few of either leave more to each draw: a best item that scores 1 is drawn with probability .58 of ten
+    candidates at epsilon 10 each, of a thousand with .01.
+    """
+    _ = transfers.domains  # X-SIM needs the rows themselves: refused where only totals come here
+    listed, graph = transfers.listed, Graph(significant, edges, by, least)
+    asking = _places("sources", sources, listed.source)
+    offered = _places("candidates", candidates, listed.target)
+    mechanism = affordable(offered.size, asking.size, asked, account.terms.accounting)
+    guarantee = account.promised(mechanism.guarantee, (*listed.assumed, SERVED, NOT_THE_RECOMMENDER))
+    named = tuple(listed.source.ids[asking].tolist()), tuple(listed.target.ids[offered].tolist())
+    bounds = (listed.scale.low, listed.scale.high)
+    promised = len(account.packed(guarantee.to_json()))
+    account.require_size(listed.id_bytes + _PLACE * asking.size + promised)
+    what = account.digest(
+        Mode.PRS_VALID.value, mechanism, graph, listed.digest, asking.tobytes().hex(), offered.tobytes().hex()
+    )
+
+    def draw() -> bytes:
+        scores = graph.x_sim(listed.read(least), listed.n_source).values[asking][:, offered]
+        drawn = account.stated(mechanism.release(scores, noise), guarantee)
+        table = Replacements(*named, tuple(drawn.value.tolist()), bounds, drawn.guarantee)
+        return account.packed(table.to_json())
+
+    return Replacements.from_json(account.release(asked.release_id(Mode.PRS_VALID, what), what, guarantee, draw))
+
+
+def affordable(candidates: int, draws: int, asked: Asked, accounting: Accounting) -> PrivateReplacement:
+    """Draws that together cost no more than was asked for, where charges add up in this way.
+
+    Among others that add up by zCDP the draws may be worth less than alone: a pure epsilon costs more there than it is worth at a
+    delta. They then get an equal share of rho, and their plain sum is what is promised beside it.
+    """
+    if accounting is not Accounting.ZCDP:
+        return PrivateReplacement(candidates, draws, *in_units(asked.epsilon, asked.delta))
+    made = PrivateReplacement(candidates, draws, epsilon_within(asked.epsilon, asked.delta), asked.delta)
+    allowed, rho = rho_within(asked.epsilon, asked.delta), rho_exactly(made.guarantee)
+    if rho is not None and rho <= allowed:
+        return made
+    each = sqrt_down(8 * allowed / draws)
+    return PrivateReplacement(candidates, draws, down(draws * Fraction(each)))
+
+
+def _places(name: str, items: Sequence[Any] | None, catalogue: Catalogue) -> NDArray[np.int64]:
+    """Of a public part of the items, ascending; all by default."""
+    if items is None:
+        return np.arange(len(catalogue))
+    places = np.unique(np.array([catalogue.code(item) for item in items], dtype=np.int64))
+    if not places.size:
+        raise InvalidParameter(f"`{name}` must name at least one item.")
+    return places

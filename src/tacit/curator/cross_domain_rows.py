@@ -24,6 +24,7 @@ from tacit.data.pairs import TwoDomains
 from tacit.data.ratings import Ratings
 from tacit.data.scale import Scale
 from tacit.errors import InvalidMessage, InvalidParameter
+from tacit.messages.cross_domain_parts import LARGEST
 from tacit.messages.private_slates_parts import checked_items
 
 Rows: TypeAlias = Any  # a csr_array of users x items, or an object with ``totals(of)`` that adds such rows up elsewhere
@@ -50,11 +51,17 @@ class BothDomains:
             _require_ids(part, named)
         if np.isin(self.source.ids.astype(str), self.target.ids.astype(str)).any():
             raise InvalidParameter("an item is in both domains; each must be in one.")
+        if (self.source.ids.dtype.kind == "U") != (self.target.ids.dtype.kind == "U"):
+            raise InvalidParameter(
+                "one domain names its items by whole numbers, the other by texts: name all by texts."
+            )
         if math.isinf(self.scale.high):
             raise InvalidParameter(
                 f"ratings on the scale {self.scale} have no bound, and what a rating may change would have none: state a scale "
                 "with two ends when reading them, Scale(low, high); outside='clip' moves what lies outside."
             )
+        if max(abs(self.scale.low), abs(self.scale.high)) > LARGEST:
+            raise InvalidParameter(f"ratings must lie within {LARGEST:g} of 0: give them in another unit.")
 
     def __repr__(self) -> str:
         return f"BothDomains({self.name!r}: {len(self.source):,} and {len(self.target):,} items)"

@@ -12,7 +12,7 @@ print(model.recommend({"Interstellar": 5.0}), model.guarantee)
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,8 @@ from tacit.checks import finite
 from tacit.curator.cross_domain import TRANSFERS, Catalogues, Released, Transfers
 from tacit.curator.cross_domain_rows import BothDomains
 from tacit.curator.likes import Likes
+from tacit.curator.nx_map import NXMap
+from tacit.curator.published_x_map import PublishedXMap
 from tacit.curator.slate_account import SLATES, SlateAccount
 from tacit.curator.slate_drawing import Draw, SetUp
 from tacit.curator.slate_once import release_once, seed_of, slate_of
@@ -35,6 +37,7 @@ from tacit.ledger import Accounting, Budget, PrivacyLedger, Statement
 from tacit.ledger.clock import Clock, now
 from tacit.ledger.stores import Target
 from tacit.mechanisms import SYSTEM_NOISE, Noise
+from tacit.messages.cross_domain import Replacements, TransferModel
 from tacit.messages.private_slates import Popularity, Similarity, Slate
 
 REQUESTED = "the request's weights are public or the requester's own: others are protected, the requester is not"
@@ -236,6 +239,27 @@ class Curator:
         made = plan(1, epsilon, None, items=len(part.ids), delta=delta, route=Route.KERNEL, accounting=basic)
         return cast(Similarity, release_once(self._account, made, part, self._noise, request_id))
 
+    @overload
+    def release(
+        self, epsilon: float = ..., delta: float = ..., *, mode: Literal["moments"] = ..., request_id: str | None = ...,
+        **options: Any,
+    ) -> TransferModel: ...  # fmt: skip
+    @overload
+    def release(
+        self, epsilon: float = ..., delta: float = ..., *, mode: Literal["prs_valid"], request_id: str | None = ..., **options: Any
+    ) -> Replacements: ...  # fmt: skip
+    @overload
+    def release(
+        self, epsilon: float = ..., delta: float = ..., *, mode: Literal["published"], request_id: str | None = ..., **options: Any
+    ) -> PublishedXMap: ...  # fmt: skip
+    @overload
+    def release(
+        self, epsilon: float = ..., delta: float = ..., *, mode: Literal["nx"], request_id: str | None = ..., **options: Any
+    ) -> NXMap: ...  # fmt: skip
+    @overload
+    def release(
+        self, epsilon: float = ..., delta: float = ..., *, mode: str, request_id: str | None = ..., **options: Any
+    ) -> Released: ...
     def release(
         self,
         epsilon: float = 2.0,

@@ -1,22 +1,23 @@
 """What the systems of the paper have in common, with noise and without: the graph of items, and profiles as rows."""
 
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tacit.checks import finite, keep, whole
+from tacit.checks import keep, whole
 from tacit.curator.cross_domain_rows import LEAST_RATINGS, one_scale, union
 from tacit.data.catalogue import Catalogue
 from tacit.data.clock import MISSING_TIME
-from tacit.data.ids import code_of
 from tacit.data.pairs import TwoDomains
 from tacit.data.scale import Scale
-from tacit.errors import InvalidParameter
+from tacit.messages.cross_domain_parts import known_ratings
 from tacit.models.cross_domain.alter_egos import AlterEgos, alter_egos
 from tacit.models.cross_domain.averages import mean_of
 from tacit.models.cross_domain.layers import layers
@@ -74,9 +75,14 @@ class Held:
     def n_source(self) -> int:
         return len(self.source)
 
+    @cached_property
+    def places(self) -> dict[Any, int]:
+        """Of every item of both domains in the table."""
+        return {item: place for place, item in enumerate([*self.source.ids.tolist(), *self.target.ids.tolist()])}
+
     @property
     def bounds(self) -> tuple[float, float]:
-        return self.scale.low, self.scale.high
+        return self.scale.low, min(self.scale.high, sys.float_info.max)
 
     def means(self) -> tuple[float, float]:
         """Of all ratings in the source, and in the target."""
@@ -102,10 +108,17 @@ class Profile:
 
     @classmethod
     def of(cls, profile: Mapping[Any, float], held: Held, times: Mapping[Any, int] | None = None) -> "Profile":
-        if not isinstance(profile, Mapping):
-            raise InvalidParameter("a profile says how its owner rates items: {item: rating}.")
-        rows = [_row(profile, part, held.bounds, times) for part in (held.source, held.target)]
-        return cls(rows[0][0], rows[1][0], rows[0][1], rows[1][1])
+        codes, values = known_ratings(profile, held.places, held.bounds)
+        known = None
+        if times is not None:
+            at = {held.places[item]: time for item, time in times.items() if item in held.places}
+            known = np.array([at.get(code, MISSING_TIME) for code in codes.tolist()], dtype=np.int64)
+        in_source = codes < held.n_source
+        source = _row(codes[in_source], values[in_source], len(held.source))
+        target = _row(codes[~in_source] - held.n_source, values[~in_source], len(held.target))
+        if known is None:
+            return cls(source, target, None, None)
+        return cls(source, target, known[in_source], known[~in_source])
 
     def ego(self, replacement: NDArray[np.integer[Any]]) -> AlterEgos:
         """The profile rewritten into the target; what its owner rated there stays, and wins."""
@@ -124,19 +137,8 @@ class Profile:
         return float(above.mean()) if above.size else 0.0
 
 
-def _row(
-    profile: Mapping[Any, float], catalogue: Catalogue, bounds: tuple[float, float], times: Mapping[Any, int] | None
-) -> tuple[sparse.csr_array, NDArray[np.int64] | None]:
-    found = {code: item for item in profile if (code := code_of(catalogue.ids, item)) is not None}
-    codes = sorted(found)
-    values = [min(max(finite("a rating", profile[found[code]]), bounds[0]), bounds[1]) for code in codes]
-    row = sparse.csr_array(
-        (np.array(values, dtype=np.float64), np.array(codes, dtype=np.int32), np.array([0, len(codes)])),
-        shape=(1, len(catalogue)),
-    )
-    if times is None:
-        return row, None
-    return row, np.array([times.get(found[code], MISSING_TIME) for code in codes], dtype=np.int64)
+def _row(codes: NDArray[np.int64], values: NDArray[np.float64], size: int) -> sparse.csr_array:
+    return sparse.csr_array((values, codes, np.array([0, codes.size])), shape=(1, size))
 
 
 def wanted_codes(items: Any, catalogue: Catalogue) -> NDArray[np.int64]:

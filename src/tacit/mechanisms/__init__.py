@@ -31,9 +31,11 @@ from tacit.mechanisms.rating_bounds import RatingBounds
 from tacit.mechanisms.rating_moments import NoisyMoments, RatingMoments
 from tacit.mechanisms.sampled_gaussian import RowsOnDemand, SampledGaussian
 from tacit.mechanisms.scores import ProfileScores, ScoreSource, VoteTotals
+from tacit.mechanisms.smooth_similarity import SmoothSimilarity
 from tacit.mechanisms.sparse_recovery import SparseRecovery
 from tacit.mechanisms.sparse_vector import SparseVector
 from tacit.mechanisms.tempered_slate import TemperedSlate
+from tacit.mechanisms.tested_similarity import TestedSimilarity
 from tacit.mechanisms.top_k import GumbelTopK
 from tacit.mechanisms.top_response import TopResponse
 from tacit.mechanisms.totals import TotalsOnDemand
@@ -84,10 +86,12 @@ __all__ = [
     "SampledGaussian",
     "ScaledScores",
     "ScoreSource",
+    "SmoothSimilarity",
     "SparseRecovery",
     "SparseVector",
     "SystemNoise",
     "TemperedSlate",
+    "TestedSimilarity",
     "TopResponse",
     "TotalsOnDemand",
     "TransferMoments",

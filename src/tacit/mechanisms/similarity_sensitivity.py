@@ -105,11 +105,12 @@ def _rest(square: NDArray[np.float64] | float, value: NDArray[np.float64]) -> ND
 def _cosine(dot: ArrayLike, one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
     squares = np.maximum(np.asarray(one, dtype=np.float64), 0.0) * np.maximum(np.asarray(other, dtype=np.float64), 0.0)
     cosine = np.asarray(dot, dtype=np.float64) / np.sqrt(np.maximum(squares, 1e-18))
-    return np.where(squares > 1e-18, cosine, 0.0)
+    found: NDArray[np.float64] = np.where(squares > 1e-18, cosine, 0.0)
+    return found
 
 
 def _squares(table: sparse.csr_array) -> NDArray[np.float64]:
-    return np.bincount(table.indices, weights=table.data**2, minlength=table.shape[1])
+    return np.asarray(np.bincount(table.indices, weights=table.data**2, minlength=table.shape[1]), dtype=np.float64)
 
 
 def _checked(z: sparse.csr_array) -> sparse.csr_array:

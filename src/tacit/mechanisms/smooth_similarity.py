@@ -150,17 +150,19 @@ def pair_totals(
     gram = sparse.csr_array(kept.T @ kept)
     norms = gram.diagonal()
     first, second = place.reshape(-1, 2).T
-    dots = np.asarray(gram[first, second]).ravel()
-    return [
-        (int(dot), int(norms[i]), int(norms[j])) for dot, i, j in zip(dots, first, second, strict=True)
-    ]
+    picked = gram[first, second]
+    dots = picked.toarray().ravel() if sparse.issparse(picked) else np.asarray(picked).ravel()
+    return [(int(dot), int(norms[i]), int(norms[j])) for dot, i, j in zip(dots, first, second, strict=True)]
 
 
 def checked_pairs(pairs: Iterable[tuple[int, int]], items: int) -> tuple[tuple[int, int], ...]:
     """Pairs of different items as plain numbers."""
     try:
         found = tuple(
-            (whole("an item of a pair", i, least=0, most=items - 1), whole("an item of a pair", j, least=0, most=items - 1))
+            (
+                whole("an item of a pair", i, least=0, most=items - 1),
+                whole("an item of a pair", j, least=0, most=items - 1),
+            )
             for i, j in pairs
         )
     except (TypeError, ValueError):

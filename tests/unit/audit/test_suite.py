@@ -27,6 +27,8 @@ from tacit.mechanisms import (
     LaplaceSum,
     NaturalSlate,
     NaturalSubset,
+    OffsetSums,
+    PairMoments,
     Peeling,
     PermuteAndFlip,
     PopularityShare,
@@ -34,11 +36,13 @@ from tacit.mechanisms import (
     PrivateReplacement,
     ProfileScores,
     RandomisedResponse,
+    RatingMoments,
     SampledGaussian,
     SparseRecovery,
     SparseVector,
     TemperedSlate,
     TopResponse,
+    TransferMoments,
     TreePrototypes,
     VectorLaplace,
     VoteTotals,
@@ -130,6 +134,7 @@ def test_these_claims_are_attained(exact_report: AuditReport) -> None:
         (TreePrototypes.name, Measure.RHO),
         (PopularityShare.name, Measure.RHO),
         (PrivateReplacement.name, Measure.RANGE),
+        *((moments.name, Measure.RHO) for moments in (OffsetSums, PairMoments, RatingMoments, TransferMoments)),
     }
 
 

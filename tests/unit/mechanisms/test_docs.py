@@ -42,7 +42,13 @@ PAGES = sorted(
         "sparse-recovery",
         "grid-prototypes",
         "private-replacement",
+        "offset-sums",
+        "pair-moments",
+        "rating-moments",
+        "transfer-moments",
         "published-x-map",
+        "smooth-similarity",
+        "tested-similarity",
     )
 )
 OVERVIEW = PROOFS.parent / "mechanisms.md"

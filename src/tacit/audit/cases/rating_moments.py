@@ -89,12 +89,12 @@ def from_outside() -> list[FromOutside]:
 
 
 def _mechanisms(bounds: RatingBounds) -> tuple[OffsetSums, PairMoments, RatingMoments, TransferMoments]:
-    """Four ratings at the clip attain every bound: (2^2 + 1.5^2) * 4 = 5^2, 2^2 * 4 = 4^2."""
+    """Four ratings at the clip attain every bound: (2^2 + 1.5^2) * 4 = 5^2, 2^2 * 4 = 4^2, and half as long where that is cut."""
     return (
         OffsetSums(_ITEMS, bounds, _MU, _DELTA, norm=5.0, mask=1.5),
-        PairMoments(_ITEMS, _HEAD, bounds, _MU, _DELTA, norm=4.0),
+        PairMoments(_ITEMS, _HEAD, bounds, _MU, _DELTA, norm=2.0),
         RatingMoments(_ITEMS, 2, bounds, _MU, _DELTA, most_items=4, norm=4.0),
-        TransferMoments(_ITEMS, 2, bounds, _MU, _DELTA, 4, offset_norm=5.0, mask=1.5, pair_norm=4.0),
+        TransferMoments(_ITEMS, 2, bounds, _MU, _DELTA, 4, offset_norm=5.0, mask=1.5, pair_norm=2.0),
     )
 
 
@@ -230,25 +230,25 @@ def _sampler(mechanism: Any) -> Any:
     return run
 
 
-_PLACES = 40  # items, two of them for each of twenty users
+_PLACES, _EACH = 40, 4  # items, four of them for each of ten users
 
 
 def _looked_at() -> Sequence[Any]:
-    mu, delta, half = 1.2, 0.01, _PLACES // 2
+    mu, delta, half = 1.0, 0.01, _PLACES // 2
     return (
         OffsetSums(_PLACES, _FIXED, mu, delta, norm=2.5),
         PairMoments(_PLACES, tuple(range(_PLACES)), _FIXED, mu, delta, norm=2.5),
-        RatingMoments(_PLACES, half, _FIXED, mu, delta, most_items=2, norm=2.5),
+        RatingMoments(_PLACES, half, _FIXED, mu, delta, most_items=_EACH, norm=2.5),
         TransferMoments(_PLACES, half, _FIXED, mu, delta, _PLACES, offset_norm=2.5, pair_norm=2.5),
     )
 
 
 def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
-    """Every user rated two items of her own, or nobody rated any: a user moves her own numbers alone, so each is a trial."""
+    """Every user rated four items of her own, or nobody rated any: a user moves her own numbers alone, so each is a trial."""
     real = {one.name: one for one in _looked_at()}[getattr(mechanism, "runs", mechanism).name]
-    rows = np.full((_PLACES // 2, _PLACES), _NAN)
+    rows = np.full((_PLACES // _EACH, _PLACES), _NAN)
     for user in range(len(rows)):
-        rows[user, 2 * user : 2 * user + 2] = 5.0
+        rows[user, _EACH * user : _EACH * (user + 1)] = 5.0
     nobody = np.zeros((0, _PLACES))
     steps = (real.offsets, real.pairs(range(_PLACES))) if isinstance(real, TransferMoments) else (real,)
     variance = np.concatenate([np.full(n, float(v)) for v, n in _variances(real)])
@@ -262,4 +262,4 @@ def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
         return np.concatenate([weight @ _flat(mechanism.release(table, noise).value) for _ in range(times)])
 
     bound = empirical.lower_bound_by_threshold(drawn(nobody), drawn(rows), delta=mechanism.guarantee.delta)
-    return check.from_below(mechanism, bound, case="a user with two ratings added")
+    return check.from_below(mechanism, bound, case="a user with four ratings added")

@@ -27,6 +27,7 @@ class Known:
     shrink: int = 50
     k_ext: int = 10
     by: Literal["signed", "absolute"] = "signed"
+    listed: int = 200  # users of whom all items are predicted
 
     def __repr__(self) -> str:
         return f"Known({self.held!r}, shrink={self.shrink}, k_ext={self.k_ext})"
@@ -48,7 +49,8 @@ class Known:
         table = self.held.ratings
         rows = sparse.csr_array((np.arange(table.nnz) + 1, table.indices, table.indptr), shape=table.shape)
         places = rows[self.held.asked][:, : self.held.n_source]
-        return self.held.times[places.data - 1]
+        found: Ints = self.held.times[places.data - 1]
+        return found
 
     @cached_property
     def all_source(self) -> sparse.csr_array:
@@ -99,7 +101,8 @@ class Known:
         return alter_egos(self.source, replacement, self.held.n_target, times=self.times, centres=centres)
 
     def table(self, predict: Callable[[Ints, Ints], Floats]) -> Floats:
-        """Predictions for every asked user (from 0) and target item (from 0), as a table."""
-        shape = (self.held.asked.size, self.held.n_target)
-        users, items = np.repeat(np.arange(shape[0]), shape[1]), np.tile(np.arange(shape[1]), shape[0])
-        return predict(users, items).reshape(shape)
+        """Predictions by asked user and target item, both from 0; NaN where none was made: see `Held.pairs`."""
+        users, items = self.held.pairs(self.listed)
+        scores = np.full((self.held.asked.size, self.held.n_target), np.nan)
+        scores[users, items] = predict(users, items)
+        return scores

@@ -32,7 +32,8 @@ class Scored(NamedTuple):
 
 
 def scored(held: Held, scores: Floats) -> Scored:
-    """``scores``: asked users x target items. An asked user has no target rating left, so every target item may be listed."""
+    """``scores``: asked users x target items, all hidden cells filled. An asked user has no target rating left, so every target
+    item may be listed; users of whom all items were scored are."""
     rows, items = held.cells
     apart = np.clip(scores[rows, items], held.low, held.high) - held.hidden.data
     ndcg, recall = lists(scores, held)
@@ -40,13 +41,16 @@ def scored(held: Held, scores: Floats) -> Scored:
 
 
 def lists(scores: Floats, held: Held) -> tuple[Floats, Floats]:
-    """NDCG and recall of the ten best of all target items, for each user who likes a hidden one. Ties go to the lower item."""
+    """NDCG and recall of the ten best of all target items, for each user who likes a hidden one and has all items scored.
+
+    Ties go to the lower item.
+    """
     rows, items = held.cells
     liked = np.zeros(scores.shape, dtype=np.bool_)
     good = held.hidden.data >= held.low + LIKED * (held.high - held.low)
     liked[rows[good], items[good]] = True
     count = liked.sum(axis=1)
-    some = count > 0
+    some = (count > 0) & ~np.isnan(scores).any(axis=1)
     top = np.argsort(-scores[some], axis=1, kind="stable")[:, :K]
     hits = np.take_along_axis(liked[some], top, axis=1)
     best = np.cumsum(_DISCOUNT)[np.minimum(count[some], K) - 1]
@@ -55,9 +59,12 @@ def lists(scores: Floats, held: Held) -> tuple[Floats, Floats]:
 
 def over_draws(found: Sequence[Scored]) -> Scored:
     """One split, several noise draws: what a user sees on average."""
-    return Scored(
-        *(np.mean([one[place] for one in found], axis=0) if place != 2 else found[0].users for place in range(5))
-    )
+
+    def averaged(place: int) -> Floats:
+        average: Floats = np.mean([one[place] for one in found], axis=0)
+        return average
+
+    return Scored(averaged(0), averaged(1), found[0].users, averaged(3), averaged(4))
 
 
 def over_splits(found: Sequence[Scored]) -> Scored:

@@ -16,13 +16,13 @@ Value = int | float | str
 
 COLOURS = {
     names.OFFSETS: "#c7c7c7", names.B1: "#ff7f0e", names.B2: "#2ca02c", names.B2_CAREFUL: "#98df8a",
-    names.B3_OFFSETS: "#9edae5", names.B3: "#1f77b4", names.B3_CONSTANT: "#17becf", names.TABLE: "#d62728",
+    names.B3_OFFSETS: "#9edae5", names.B3: "#1f77b4", names.B3_OWN: "#17becf", names.TABLE: "#d62728",
     names.NX: "#000000", names.NX_UB: "#7f7f7f", names.ITEM_AVERAGE: "#8c564b", names.REMOTE_USER: "#e377c2",
     names.KNN: "#9467bd", names.ALS: "#bcbd22", names.NX_PUBLISHED: "#aec7e8", names.PRS_TOP_RATED: "#ff9896",
     names.PRS_VALID_RATED: "#d62728", names.POSITIVE_RATED: "#1f77b4", names.NX_NOISY: "#c49c94",
 }  # fmt: skip
 PRIVATE = (
-    names.OFFSETS, names.B1, names.B2, names.B2_CAREFUL, names.B3_OFFSETS, names.B3, names.B3_CONSTANT, names.TABLE
+    names.OFFSETS, names.B1, names.B2, names.B2_CAREFUL, names.B3_OFFSETS, names.B3, names.B3_OWN, names.TABLE
 )  # fmt: skip
 LEVELS = {names.NX: "-", names.ITEM_AVERAGE: "--", names.PRS_TOP_NOISY: ":", names.PRS_VALID_NOISY: "-."}
 _LEVEL_COLOURS = {names.PRS_TOP_NOISY: "#d62728", names.PRS_VALID_NOISY: "#d62728"}

@@ -52,9 +52,14 @@ class Held:
         rows = np.repeat(np.arange(self.asked.size), np.diff(self.hidden.indptr))
         return rows, self.hidden.indices.astype(np.int64)
 
-    def pairs(self) -> tuple[Ints, Ints]:
-        """Every asked user (by user code) with every target item (from 0): what is predicted, hidden or not."""
-        return np.repeat(self.asked, self.n_target), np.tile(np.arange(self.n_target), self.asked.size)
+    def pairs(self, listed: int) -> tuple[Ints, Ints]:
+        """What is predicted: every hidden cell, and all target items of the first ``listed`` asked users, who are in random order
+        as far as anything is concerned. Rows of asked users and target items, both from 0."""
+        rows, items = self.cells
+        some = min(listed, self.asked.size)
+        rest = rows >= some
+        users = np.concatenate([np.repeat(np.arange(some), self.n_target), rows[rest]])
+        return users, np.concatenate([np.tile(np.arange(self.n_target), some), items[rest]])
 
 
 def straddlers(two: TwoDomains, least: int = LEAST) -> Ints:
@@ -65,7 +70,7 @@ def straddlers(two: TwoDomains, least: int = LEAST) -> Ints:
 def hidden(two: TwoDomains, world: str, *, rng: np.random.Generator, share: float = SHARE) -> Held:
     """A random ``share`` of the straddlers is asked."""
     both = straddlers(two)
-    asked = np.sort(rng.permutation(both)[: round(share * both.size)])
+    asked = rng.permutation(both)[: round(share * both.size)]
     if asked.size < _FEWEST:
         raise InvalidParameter(
             f"too few users rated {LEAST} items in each domain: {both.size:,}, of whom a fifth are asked; at least "

@@ -12,7 +12,7 @@ from tacit.data import STARS, TwoDomains, from_arrays
 from tacit.evaluation.cross_domain.splits import Floats, Ints
 
 RANK = 5
-_MIDDLE, _USERS, _ITEMS, _TASTE, _NOISE = 3.5, 0.27, 0.42, 0.82, 0.63  # in stars
+_MIDDLE, _USERS, _ITEMS, _TASTE, _NOISE = 3.5, 0.33, 0.43, 0.82, 0.63  # in stars
 _LEAST = 5
 _PERIOD = 1_000_000  # seconds
 
@@ -25,7 +25,7 @@ class Plan:
     items: int = 300  # in each domain
     overlap: float = 0.3
     each: float = 30.0  # ratings of a user in a domain
-    popularity: float = 0.5  # the item of rank r is rated r ** -popularity as often as the first
+    popularity: float = 0.65  # the item of rank r is rated r ** -popularity as often as the first
     drift: float = 0.0
 
 

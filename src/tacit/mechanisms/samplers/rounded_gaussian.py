@@ -17,8 +17,8 @@ from tacit.mechanisms.noise import Noise, bits, words64
 
 # A draw is a sign and a tail probability T, uniform below 1/2, of which the first 64 bits are known; |N| = sigma z with
 # z = -ndtri(T). T within 2^-64 / 2 and at least 2^-20: z is within 2^-45 * 1.26 of that at the middle, since dz/dT = -1/phi(z) and
-# T / phi(z) <= sqrt(pi / 2). ndtri errs by less than 2^-43 max(1, z) (2^-50.7 was seen), a float T and the product with sigma add
-# less than 2^-50 z. In all less than 2^-42 max(1, z).
+# T / phi(z) <= sqrt(pi / 2). ndtri errs by less than 2^-43 max(1, z) (2^-50.7 was seen); T, sigma and their product as floats add
+# less than 2^-50 max(1, z). In all less than 2^-42 max(1, z).
 MARGIN = 2.0**-42
 LEAST_TAIL = 1 << 44  # of the first 64 bits of T; below it floats decide nothing
 MOST_SD = 1 << 36  # beyond it floats decide too few draws

@@ -1,8 +1,8 @@
 """A bridge from one domain to the other: ratings of the target regressed on those of the source, from noisy second moments.
 
-G = sum of z z^T over users, z centred by own means. Its blocks within a domain are scaled from that domain's u_S or u_T users to the u_B
-who are in both; what items' offsets alone explain, u_B (d_i / u)(d_j / u), is taken away. Of both blocks the directions above the
-noise are kept, (V_S, e_S) and V_T, and
+G = sum of z z^T over users, z centred by own means. Its blocks within a domain are scaled from that domain's users, u of them, to
+the u_B who are in both; what items' offsets alone explain, u_B (d_i / u)(d_j / u), is taken away. Of both blocks the
+directions above the noise are kept, (V_S, e_S) and V_T, and
 
     W = V_S (e_S + l)^-1 V_S^T G_ST V_T V_T^T,    l = 2 max(median of e_S / 10, sigma)
 
@@ -111,7 +111,7 @@ def bridge(
     ridge = 2.0 * max(0.1 * float(np.median(strength)), noise * scale) if strength.size else 1.0
     across = matrix[source, target] - explained[source, target]
     weights = taken / (strength + ridge) @ (taken.T @ across @ given)
-    seen = np.maximum(np.maximum(np.asarray(n, dtype=np.float64), sigma_n)[target], np.finfo(float).tiny) / in_target
+    seen = np.maximum(np.asarray(n, dtype=np.float64)[target], max(sigma_n, 1.0)) / in_target
     return Bridge(base, weights, given / seen[:, None], settings.clip, settings.pair_norm, settings.reach)
 
 

@@ -50,12 +50,15 @@ def goodness(cosine: NDArray[Any], by: By = "signed") -> Floats:
     return np.abs(rounded) if by == "absolute" else rounded
 
 
-def best_of_each(first: NDArray[Any], second: NDArray[Any], good: Floats, k: int) -> NDArray[np.intp]:
-    """Places of the k best entries of every ``first``, ascending by (first, second). Ties go to the lower ``second``."""
-    order = np.lexsort((second, -good, first))
-    ranked = first[order]
-    opens = np.concatenate(([True], ranked[1:] != ranked[:-1])) if ranked.size else np.empty(0, dtype=bool)
-    begins = np.flatnonzero(opens)
-    rank = np.arange(ranked.size) - np.repeat(begins, np.diff(np.append(begins, ranked.size)))
-    kept = order[rank < k]
-    return kept[np.lexsort((second[kept], first[kept]))]
+def best_of_each(first: NDArray[Any], good: Floats, k: int) -> NDArray[np.intp]:
+    """Places of the k best entries of every ``first``, ascending. Entries are grouped by ``first``; the earlier wins a tie."""
+    opens = np.flatnonzero(np.concatenate(([True], first[1:] != first[:-1]))) if first.size else np.empty(0, np.intp)
+    counts = np.diff(np.append(opens, first.size))
+    kept = np.ones(first.size, dtype=bool)
+    for begin, count in zip(opens[counts > k].tolist(), counts[counts > k].tolist(), strict=True):
+        own = good[begin : begin + count]
+        last = np.partition(own, count - k)[count - k]  # of the k best
+        kept[begin : begin + count] = own > last
+        ties = np.flatnonzero(own == last)
+        kept[begin + ties[: k - np.count_nonzero(own > last)]] = True
+    return np.flatnonzero(kept)

@@ -118,6 +118,9 @@ def factor_posterior(
         loadings = vectors * np.sqrt(strength) / (seen / seen.mean() + _FLOOR)[:, None]
         size = float((seen * np.square(loadings).sum(axis=1)).sum() / total)
         loadings *= math.sqrt(explained * settings.rating_variance / size)
+        # taste explains no more of any item than there is: a hardly rated item's loadings are noise
+        most = math.sqrt(settings.rating_variance)
+        loadings *= (most / np.maximum(np.linalg.norm(loadings, axis=1), most))[:, None]
     return FactorPosterior(base, codes, loadings, settings.rating_variance * (1.0 - explained), settings.reach)
 
 

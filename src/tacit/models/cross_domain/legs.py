@@ -56,24 +56,27 @@ def pruned(edges: Edges, layers: Layers, n_source: int, k: int = 10, by: By = "s
     """
     n_source = whole("n_source", n_source, least=0, most=edges.n_items)
     k, by = whole("k", k, least=1), checked_order(by)
-    rows, items, good = edges.rows, edges.items, goodness(edges.cosine, by)
-    side = np.arange(edges.n_items) >= n_source
+    kinds = layers.astype(np.int8) + 4 * (np.arange(edges.n_items) >= n_source).astype(np.int8)
+    towards = (
+        8 * np.repeat(kinds, np.diff(edges.starts)) + kinds[edges.items]
+    )  # of both ends: layer, and 4 in the target
 
-    def leg(outer: Layer, inner: Layer, *, target: bool, across: bool = False) -> Leg:
-        chosen = (layers[rows] == outer) & (layers[items] == inner) & (side[rows] == target)
-        places = np.flatnonzero(chosen & ((side[rows] != side[items]) == across))
-        return _at(edges, rows, places[best_of_each(rows[places], items[places], good[places], k)])
+    def leg(outer: int, inner: int) -> Leg:
+        places = np.flatnonzero(towards == 8 * outer + inner)
+        rows = (np.searchsorted(edges.starts, places, side="right") - 1).astype(np.int32)
+        best = best_of_each(rows, goodness(edges.cosine[places], by), k)
+        return _at(edges, rows[best], places[best])
 
     return Legs(
         edges.n_items,
         n_source,
-        far_source=leg(Layer.FAR, Layer.NEAR, target=False),
-        near_source=leg(Layer.NEAR, Layer.BRIDGE, target=False),
-        bridge=leg(Layer.BRIDGE, Layer.BRIDGE, target=False, across=True),
-        near_target=leg(Layer.NEAR, Layer.BRIDGE, target=True),
-        far_target=leg(Layer.FAR, Layer.NEAR, target=True),
+        far_source=leg(Layer.FAR, Layer.NEAR),
+        near_source=leg(Layer.NEAR, Layer.BRIDGE),
+        bridge=leg(Layer.BRIDGE, 4 + Layer.BRIDGE),
+        near_target=leg(4 + Layer.NEAR, 4 + Layer.BRIDGE),
+        far_target=leg(4 + Layer.FAR, 4 + Layer.NEAR),
     )
 
 
 def _at(edges: Edges, rows: Codes, places: NDArray[np.intp]) -> Leg:
-    return Leg(rows[places], edges.items[places], edges.cosine[places], edges.significance[places], edges.share[places])
+    return Leg(rows, edges.items[places], edges.cosine[places], edges.significance[places], edges.share[places])

@@ -103,10 +103,10 @@ def offsets(
             variance[domain] += (mean[side] * sigma_n) ** 2
     spread, of_rating = settings.offset_variance, settings.rating_variance
     values = d * seen * spread / np.maximum(seen**2 * spread + variance + of_rating * seen, np.finfo(float).tiny)
-    own = settings.centre is None
+    own, widest = settings.centre is None, settings.high - settings.low
     return Offsets(
         n_source,
-        values,
+        np.clip(values, -widest, widest),
         (settings.rest + mean[0], settings.rest + mean[1]),
         1.0 if own else settings.level_share,  # own means alone tell of levels: none of it may be left out
         0.0 if own else settings.level_ratings,

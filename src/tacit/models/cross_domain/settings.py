@@ -7,7 +7,7 @@ genre, and of made-up worlds; `for_scale` carries them over from 1 to 5 stars to
 import math
 from dataclasses import dataclass
 
-from tacit.checks import finite, keep, positive, whole
+from tacit.checks import finite, keep, positive, probability, whole
 from tacit.errors import InvalidParameter
 
 MOST_HEAD = 2_000  # items with second moments: 2 million numbers, and an eigenproblem of seconds
@@ -67,7 +67,7 @@ class TransferSettings:
             centre=centre,
             users=whole("users", self.users, least=1),
             head=None if self.head is None else whole("head", self.head, least=0, most=MOST_HEAD),
-            offset_share=None if self.offset_share is None else _share("offset_share", self.offset_share),
+            offset_share=None if self.offset_share is None else probability("offset_share", self.offset_share),
             level_share=_at_least_0("level_share", self.level_share),
             level_ratings=_at_least_0("level_ratings", self.level_ratings),
             most_directions=whole("most_directions", self.most_directions, least=1, most=MOST_DIRECTIONS),
@@ -121,13 +121,6 @@ class TransferSettings:
     def explained(self, known: float) -> float:
         """The share of the variance of a rating that directions explain, for ``known`` of them: at most half of it."""
         return min(0.5, self.taste * known)
-
-
-def _share(name: str, value: float) -> float:
-    number = positive(name, value)
-    if number > 1.0:
-        raise InvalidParameter(f"{name} is a share, above 0 and at most 1, not {value!r}.")
-    return number
 
 
 def _at_least_0(name: str, value: float) -> float:

@@ -23,15 +23,23 @@ _ROOM = 1 << 20  # pairs found at a time, by one thread
 _STEPS = 10.0**DIGITS
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, inline="always")
-def _sum_row(row, opens, begins, ends, own, items, pairs, sums):  # type: ignore[no-untyped-def]
-    """Adds what the raters of one item say of all others. ``begins`` to ``ends``: where the rater's other ratings stand."""
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _sum_row(row, after, opens, begins, ends, own, items, pairs, sums, rated):  # type: ignore[no-untyped-def]
+    """Sums what the raters of one item say of all others; returns how many items from ``after`` on they rated, into ``rated``.
+
+    ``begins`` to ``ends``: where the rater's other ratings stand.
+    """
     for entry in range(opens[row], opens[row + 1]):
         value, sign = own[entry, 0], own[entry, 1]
         for place in range(begins[entry], ends[entry]):
             item = items[place]
             sums[item, 0] += value * pairs[place, 0]
             sums[item, 1] += sign * pairs[place, 1] + 1.0
+    count = 0
+    for item in range(after, rated.size):  # without a branch, which few items would take and none could foresee
+        rated[count] = item
+        count += sums[item, 1] != 0.0
+    return count
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -52,14 +60,12 @@ def _upper_rows(first, last, rows, columns, scale, raters, shrink, sums, found):
     """Edges from items first to last - 1 to later items; returns how many, as written to ``found``."""
     opens, begins, ends, own = rows
     items, pairs = columns
+    rated = np.empty(len(sums), dtype=np.int32)
     firsts, seconds, cosine, significance, share = found
-    n, count = scale.size, 0
+    count = 0
     for row in range(first, last):
-        _sum_row(row, opens, begins, ends, own, items, pairs, sums)
-        for item in range(row + 1, n):
+        for item in rated[: _sum_row(row, row + 1, opens, begins, ends, own, items, pairs, sums, rated)]:
             packed = sums[item, 1]
-            if packed == 0.0:
-                continue
             raw = sums[item, 0] * (scale[row] * scale[item])
             sums[item, 0] = 0.0
             sums[item, 1] = 0.0
@@ -153,51 +159,20 @@ def _put(row, item, rank, cosine, agreed, either, best):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
-def _best_rows(n, rows, columns, scale, raters, shrink, least, absolute, sums, best):  # type: ignore[no-untyped-def]
-    """Each pair is summed once, i < j, and offered to both of its items."""
-    opens, begins, ends, own = rows
-    items, pairs = columns
-    bars = best[0]
-    for row in range(n):
-        _sum_row(row, opens, begins, ends, own, items, pairs, sums)
-        for item in range(row + 1, n):
-            packed = sums[item, 1]
-            if packed == 0.0:
-                continue
-            raw = sums[item, 0] * (scale[row] * scale[item])
-            sums[item, 0] = 0.0
-            sums[item, 1] = 0.0
-            agreed, together = _counts(packed)
-            if abs(raw) <= ROUNDING or agreed < least:
-                continue
-            cosine = _shrunk(raw, together, shrink)
-            rank = np.rint(cosine * _STEPS)
-            if absolute:
-                rank = abs(rank)
-            if rank >= bars[row]:
-                _put(row, item, rank, cosine, agreed, raters[row] + raters[item] - together, best)
-            if rank >= bars[item]:
-                _put(item, row, rank, cosine, agreed, raters[row] + raters[item] - together, best)
-
-
-@njit(cache=True, nogil=True)
-def _across_rows(first, last, rows, columns, scales, raters, shrink, absolute, sums, best, touched):  # type: ignore[no-untyped-def]
+def _best_rows(bounds, rows, columns, scales, raters, shrink, least, absolute, same, best, touched):  # type: ignore[no-untyped-def]
+    """The best pairs of a block of rows. ``same``: rows and columns are the same items, and none is paired with itself."""
     opens, begins, ends, own = rows
     items, pairs = columns
     scale, other_scale = scales
-    rated, other_rated = raters
+    rated, sums = np.empty(touched.size, dtype=np.int32), np.zeros((touched.size, 2))
     bars = best[0]
-    for row in range(first, last):
-        _sum_row(row, opens, begins, ends, own, items, pairs, sums)
-        for item in range(touched.size):
-            packed = sums[item, 1]
-            if packed == 0.0:
-                continue
-            raw = sums[item, 0] * (scale[row] * other_scale[item])
+    for row in range(bounds[0], bounds[1]):
+        for item in rated[: _sum_row(row, 0, opens, begins, ends, own, items, pairs, sums, rated)]:
+            raw, packed = sums[item, 0] * (scale[row] * other_scale[item]), sums[item, 1]
             sums[item, 0] = 0.0
             sums[item, 1] = 0.0
             agreed, together = _counts(packed)
-            if abs(raw) <= ROUNDING or agreed < 1.0:
+            if abs(raw) <= ROUNDING or agreed < least or (same and item == row):
                 continue
             touched[item] = True
             cosine = _shrunk(raw, together, shrink)
@@ -205,7 +180,7 @@ def _across_rows(first, last, rows, columns, scales, raters, shrink, absolute, s
             if absolute:
                 rank = abs(rank)
             if rank >= bars[row]:
-                _put(row, item, rank, cosine, agreed, rated[row] + other_rated[item] - together, best)
+                _put(row, item, rank, cosine, agreed, raters[0][row] + raters[1][item] - together, best)
 
 
 def all_edges(table: Centred, shrink: int, *, dense: bool = False, threads: int = 1) -> Edges:
@@ -242,27 +217,31 @@ def _mirrored(parts: list[Pairs], n: int) -> Edges:
     return Edges(starts, *out)
 
 
-def best(table: Centred, k: int, shrink: int, by: By, least: int, *, dense: bool = False) -> Pairs:
+def best(table: Centred, k: int, shrink: int, by: By, least: int, *, dense: bool = False, threads: int = 1) -> Pairs:
     """Of every item the k best others with a cosine other than 0 and a significance of at least ``least``."""
-    n = table.n_items
-    held = _empty(n, min(k, max(n - 1, 1)))
-    rows, columns = _later(table), (table.items, _pairs(table))
-    _best_rows(n, rows, columns, table.scale, table.raters, shrink, least, by == "absolute", np.zeros((n, 2)), held)
-    return _listed(held)
+    return _best(table, table, k, shrink, by, least, threads)[0]
 
 
 def best_across(
     left: Centred, right: Centred, k: int, shrink: int, by: By, *, dense: bool = False, threads: int = 1
 ) -> tuple[Pairs, NDArray[np.bool_]]:
     """Of every left item the k best edges to right items, and which right items have an edge at all. No item is on both sides."""
+    return _best(left, right, k, shrink, by, 1, threads)
+
+
+def _best(
+    left: Centred, right: Centred, k: int, shrink: int, by: By, least: int, threads: int
+) -> tuple[Pairs, NDArray[np.bool_]]:
+    """Row by row, so that the pairs held are at hand: offering a pair to both of its items at once was slower on many items."""
     held = _empty(left.n_items, min(k, max(right.n_items, 1)))
     opens, users, places = _by_item(left)
     rows = opens, right.starts[users], right.starts[users + 1], _pairs(left, 1.0)[places]
     columns, scales, raters = (right.items, _pairs(right)), (left.scale, right.scale), (left.raters, right.raters)
+    how = shrink, least, by == "absolute", left is right
 
     def block(bounds: tuple[int, int]) -> NDArray[np.bool_]:
-        touched, sums = np.zeros(right.n_items, dtype=bool), np.zeros((right.n_items, 2))
-        _across_rows(*bounds, rows, columns, scales, raters, shrink, by == "absolute", sums, held, touched)
+        touched = np.zeros(right.n_items, dtype=bool)
+        _best_rows(bounds, rows, columns, scales, raters, *how, held, touched)
         return touched
 
     touched = np.zeros(right.n_items, dtype=bool)

@@ -53,7 +53,7 @@ def joined(parts: list[Pairs]) -> Pairs:
 
 
 def _pruned(pairs: Pairs, k: int, by: By) -> Pairs:
-    kept = best_of_each(pairs.first, pairs.second, goodness(pairs.cosine, by), k)
+    kept = best_of_each(pairs.first, goodness(pairs.cosine, by), k)
     return Pairs(*(column[kept] for column in pairs))
 
 

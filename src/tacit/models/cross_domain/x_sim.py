@@ -15,11 +15,12 @@ from scipy.sparse import csr_array
 from tacit.checks import member, whole
 from tacit.errors import InvalidParameter
 from tacit.models.cross_domain.legs import Legs
-from tacit.models.cross_domain.x_sim_paths import Block, Thirds, joined, longest, thirds
+from tacit.models.cross_domain.x_sim_paths import Floats, Paths, Sums, Thirds, joined, longest, thirds
 from tacit.models.cross_domain.x_sim_quadrature import ACCURACY, error, integrated, nodes_for, work
 
-_PATHS = 1 << 21  # listed at a time: about 100 MB
-_CELLS = 1 << 23  # of source items x target items at a time: 64 MB an array
+_PATHS = 1 << 20  # listed at a time: about 50 MB
+_SPARSE = 16  # cells of a table for each path from which sorting is faster
+_CELLS = 1 << 23  # of source items x target items at a time, where all are integrated: 64 MB an array
 _FEW_PATHS = 1_000_000  # up to here listing them is faster
 _PATH_WORK = 32  # multiplications of matrices that take as long as one listed path
 
@@ -79,35 +80,37 @@ def _nodes(legs: Legs, parts: Thirds, way: Way, nodes: int | None) -> int | None
     return wanted if accurate else None
 
 
-def _listed(parts: Thirds, n_source: int, n_target: int) -> Iterator[Block]:
-    for places, first, rows in parts.blocks(_CELLS, n_target, _PATHS):
-        onward = joined(parts.out.part(places), parts.bridge)
+def _listed(parts: Thirds, n_source: int, n_target: int) -> Iterator[Sums]:
+    for onward in parts.blocks(_PATHS):
         running = np.cumsum(parts.back.after(onward)[1])
-        similar, certain = np.zeros((2, rows * n_target))
         begin = 0
-        while begin < len(onward):  # one item may hold more paths than fit
+        while begin < len(onward):  # in one piece, but for an item that has more paths than fit
             done = running[begin - 1] if begin else 0
             end = max(begin + 1, int(np.searchsorted(running, done + _PATHS, side="right")))
-            paths = joined(onward.part(slice(begin, end)), parts.back)
-            cell = (paths.start - first) * n_target + (paths.end - n_source)
-            mean = paths.certainty * paths.weighted / paths.weight
-            similar += np.bincount(cell, weights=mean, minlength=similar.size)
-            certain += np.bincount(cell, weights=paths.certainty, minlength=similar.size)
+            yield _summed(joined(onward.part(slice(begin, end)), parts.back), n_source, n_target)
             begin = end
-        yield first, 0, similar.reshape(rows, n_target), certain.reshape(rows, n_target)
 
 
-def _stored(blocks: Iterator[Block], n_source: int, n_target: int) -> XSim:
-    rows, columns = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    values, certainties = [np.zeros(0)], [np.zeros(0)]
-    for first, first_target, similar, certain in blocks:
-        row, column = np.nonzero(certain)  # a share is above 0, and so is a product of five
-        rows.append(row + first)
-        columns.append(column + first_target)
-        certainties.append(certain[row, column])
-        values.append(np.clip(similar[row, column] / certainties[-1], -1.0, 1.0))  # beyond by a rounding error at most
-    places = (np.concatenate(rows), np.concatenate(columns))
-    stored = [csr_array((np.concatenate(part), places), shape=(n_source, n_target)) for part in (values, certainties)]
-    for part in stored:
+def _summed(paths: Paths, n_source: int, n_target: int) -> Sums:
+    """Sums over the paths of each pair: in a table where they fill it, by sorting where they do not."""
+    first = int(paths.start.min(initial=n_source))
+    cell = (paths.start - first) * n_target + (paths.end - n_source)
+    filled = np.arange(int(cell.max(initial=-1)) + 1)
+    if filled.size > _SPARSE * len(paths):
+        filled, cell = np.unique(cell, return_inverse=True)
+    certain: Floats = np.bincount(cell, weights=paths.certainty, minlength=filled.size)
+    similar: Floats = np.bincount(cell, weights=paths.certainty * paths.weighted / paths.weight, minlength=filled.size)
+    here = certain > 0.0  # a share is above 0, and so is a product of five
+    filled = filled[here]
+    return filled // n_target + first, filled % n_target, similar[here], certain[here]
+
+
+def _stored(blocks: Iterator[Sums], n_source: int, n_target: int) -> XSim:
+    nothing = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+    rows, columns, similar, certain = (np.concatenate(list(part)) for part in zip(nothing, *blocks, strict=True))
+    # entries of one place add up: an item's paths may come in several pieces
+    sums, certainty = (csr_array((part, (rows, columns)), shape=(n_source, n_target)) for part in (similar, certain))
+    for part in (sums, certainty):
         part.sort_indices()
-    return XSim(*stored)
+    sums.data = np.clip(sums.data / certainty.data, -1.0, 1.0)  # beyond by a rounding error at most
+    return XSim(sums, certainty)

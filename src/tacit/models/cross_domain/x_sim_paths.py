@@ -15,9 +15,9 @@ from tacit.models.cross_domain.legs import Leg, Legs
 
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Block = tuple[
-    int, int, Floats, Floats
-]  # first source item, first target item, sums of c s and of c of the items from there
+Sums = tuple[
+    Whole, Whole, Floats, Floats
+]  # source items, target items (each from 0), sums of c s and of c over their paths
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,23 +109,16 @@ class Thirds:
         whole: Whole = running[first + count] - running[first]
         return whole
 
-    def blocks(self, cells: int, n_target: int, paths: int) -> Iterator[tuple[slice, int, int]]:
-        """Source items in runs of few cells and paths: the places in ``out``, the first item, and how many.
-
-        Items without a path are passed over; one item may hold more paths than wanted.
-        """
-        items, begin = np.unique(self.out.start, return_index=True)
+    def blocks(self, paths: int) -> Iterator[Paths]:
+        """Partial paths of ``out`` ⋈ ``bridge``, of as many source items as have so many whole paths, or of one that has more."""
+        _, begin = np.unique(self.out.start, return_index=True)
         ends = np.append(begin[1:], len(self.out))
         running = np.concatenate([[0], np.cumsum(self.counts)])
-        rows, place = max(1, cells // max(n_target, 1)), 0
-        while place < items.size:
+        place = 0
+        while place < begin.size:
             last = int(np.searchsorted(running[ends], running[begin[place]] + paths, side="right"))
-            last = min(max(last, place + 1), int(np.searchsorted(items, items[place] + rows, side="left")))
-            yield (
-                slice(int(begin[place]), int(ends[last - 1])),
-                int(items[place]),
-                int(items[last - 1] - items[place] + 1),
-            )
+            last = max(last, place + 1)
+            yield joined(self.out.part(slice(begin[place], ends[last - 1])), self.bridge)
             place = last
 
 

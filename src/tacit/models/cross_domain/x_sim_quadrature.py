@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from tacit.models.cross_domain.legs import Legs
-from tacit.models.cross_domain.x_sim_paths import Block, Paths, Thirds, of_leg, shifted
+from tacit.models.cross_domain.x_sim_paths import Paths, Sums, Thirds, of_leg, shifted
 
 Floats = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def _grid(paths: Paths, shape: tuple[int, int]) -> _Grid:
     return _Grid(paths, shape, powers.astype(np.float64), which)
 
 
-def integrated(legs: Legs, parts: Thirds, nodes: int, cells: int) -> Iterator[Block]:
+def integrated(legs: Legs, parts: Thirds, nodes: int, cells: int) -> Iterator[Sums]:
     """Sums of c_p s_p and of c_p for all source items and some target items at a time."""
     n_source, n_target = int(legs.n_source), int(legs.n_items - legs.n_source)
     square = (n_source, n_source)
@@ -78,7 +78,9 @@ def integrated(legs: Legs, parts: Thirds, nodes: int, cells: int) -> Iterator[Bl
         total = np.zeros((n_source, columns))
         for x, weight in zip(*rule(nodes), strict=True):
             total += _sums(out, across, home, x)[1] * (weight / x)
-        yield 0, first, total, _sums(out, across, home, 1.0)[0]
+        certain = _sums(out, across, home, 1.0)[0]
+        rows, found = np.nonzero(certain)  # a share is above 0, and so is a product of five
+        yield rows, found + first, total[rows, found], certain[rows, found]
 
 
 def _sums(out: list[_Grid], across: _Grid, home: _Grid, x: float) -> tuple[Floats, Floats]:

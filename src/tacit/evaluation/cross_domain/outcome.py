@@ -1,0 +1,95 @@
+"""What the parts found: rows, guarantees, and the errors of single users for claims that compare user by user."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tacit.evaluation.cross_domain.measures import Scored, over_draws, over_splits, rows
+from tacit.evaluation.federated_prototypes.rows import settled
+from tacit.evaluation.part import Part
+from tacit.evaluation.result import Claim, Row
+from tacit.evaluation.statistics import Estimate, difference
+from tacit.guarantees import Guarantee
+
+Value = int | float | str
+Key = tuple[str, tuple[tuple[str, Value], ...]]
+DIRECTIONS = "directions"
+
+
+@dataclass
+class Outcome:
+    rows: list[Row] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    guarantees: dict[str, Guarantee] = field(default_factory=dict)
+    scored: dict[Key, Scored] = field(default_factory=dict)
+
+    def join(self, other: "Outcome") -> None:
+        self.rows += other.rows
+        self.claims += other.claims
+        self.notes += other.notes
+        self.guarantees |= other.guarantees
+        self.scored |= other.scored
+
+    def add(self, part: Part) -> None:
+        self.rows += part.rows
+        self.claims += part.claims
+        self.notes += part.notes
+
+    def find(self, method: str, **setting: Value) -> Scored | None:
+        return self.scored.get((method, settled(setting)))
+
+    def lower(self, one: Scored, other: Scored) -> Estimate:
+        """How far the error of ``one`` is below that of ``other``, user by user."""
+        return difference(other.errors, one.errors, one.users)
+
+
+class Gathering:
+    """Scores of several noise draws and splits, until all are there."""
+
+    def __init__(self) -> None:
+        self._found: dict[Key, list[list[Scored]]] = {}
+        self._directions: dict[Key, list[int]] = {}
+        self._guarantees: dict[Key, Guarantee] = {}
+        self._split = -1
+
+    def next_split(self) -> None:
+        self._split += 1
+
+    def add(
+        self,
+        method: str,
+        setting: Mapping[str, Value],
+        one: Scored,
+        guarantee: Guarantee | None = None,
+        directions: int | None = None,
+    ) -> None:
+        key = (method, settled(setting))
+        splits = self._found.setdefault(key, [])
+        while len(splits) <= self._split:
+            splits.append([])
+        splits[self._split].append(one)
+        if directions is not None:
+            self._directions.setdefault(key, []).append(directions)
+        if guarantee is not None:
+            self._guarantees[key] = guarantee
+
+    def outcome(self) -> Outcome:
+        found = Outcome()
+        for key, splits in self._found.items():
+            method, setting = key[0], _in_order(key[1])
+            one = over_splits([over_draws(draws) for draws in splits if draws])
+            found.scored[key] = one
+            found.rows += rows(method, one, **setting)
+            if key in self._directions:
+                drawn: Sequence[int] = self._directions[key]
+                found.rows.append(Row(method, setting, DIRECTIONS, sum(drawn) / len(drawn), None, len(drawn)))
+            if key in self._guarantees:
+                told = ", ".join(f"{name}={value}" for name, value in setting.items() if name != "world")
+                found.guarantees[f"{method}, {setting.get('world', '')}, {told}"] = self._guarantees[key]
+        return found
+
+
+def _in_order(setting: Iterable[tuple[str, Value]]) -> dict[str, Value]:
+    """The world first, then the rest as it is sorted."""
+    named = dict(setting)
+    return {**({"world": named.pop("world")} if "world" in named else {}), **named}

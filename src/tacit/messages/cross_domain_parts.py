@@ -1,0 +1,127 @@
+"""What the messages of cross-domain have in common: profiles as their owner writes them, catalogues, files."""
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidInput, InvalidMessage
+from tacit.messages import fields
+from tacit.messages.private_slates_parts import Item, checked_items
+
+LARGEST = 1e6  # of a number on a scale
+MOST = (
+    1e13  # of any other: above the square of LARGEST, and products of such numbers added up over all items stay finite
+)
+_MOST_BYTES = 1 << 29
+
+
+def of_format(value: object, what: str, names: Collection[str], version: str) -> dict[str, Any]:
+    found = fields.members(value, what, names)
+    if found["format"] != version:
+        raise InvalidMessage(f"expected {version!r} at $.format: this is another message, or of another version.")
+    return found
+
+
+def checked_catalogues(source: object, target: object) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Public ids of both domains, each of them once, in one domain."""
+    first, second = checked_items(source, least=1), checked_items(target, least=1)
+    checked_items(first + second)
+    return first, second
+
+
+def checked_scale(value: object) -> tuple[float, float]:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise InvalidMessage("expected two numbers at $.scale.")
+    low, high = (fields.real(one, "$.scale") for one in value)
+    if not -LARGEST <= low < high <= LARGEST:
+        raise InvalidMessage(f"expected a scale that rises, within {LARGEST:g} of 0, at $.scale.")
+    return low, high
+
+
+def known_ratings(
+    profile: Mapping[Any, Any], places: Mapping[Any, int], scale: tuple[float, float]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The places of the profile's known items, ascending, and their ratings. Unknown items are passed over; no value is shown."""
+    if not isinstance(profile, Mapping):
+        raise InvalidInput("a profile must be a mapping from item to rating.")
+    known = [(places[item], value) for item, value in profile.items() if is_id(item) and item in places]
+    known.sort(key=lambda one: one[0])
+    values = [_number(value) for _, value in known]
+    if not all(scale[0] <= value <= scale[1] for value in values):  # written so that NaN fails too
+        raise InvalidInput(
+            f"every rating of a profile must be a number on the scale, from {scale[0]:g} to {scale[1]:g}; one is not. Correct it "
+            "or leave its item out."
+        )
+    return np.array([place for place, _ in known], dtype=np.int64), np.array(values, dtype=np.float64)
+
+
+def numbers(value: object, path: str, *, length: int, most: float = MOST) -> NDArray[np.float64]:
+    """A list of so many finite numbers, none beyond ``most`` on either side of 0."""
+    found = fields.listed(value, path, length=length)
+    array = np.array([fields.real(one, path) for one in found], dtype=np.float64)
+    if array.size and float(np.abs(array).max()) > most:
+        raise InvalidMessage(f"expected numbers within {most:g} of 0 at {path}.")
+    return array
+
+
+def table(value: object, path: str, *, rows: int, columns: int) -> NDArray[np.float64]:
+    found = fields.listed(value, path, length=rows)
+    return np.array([numbers(row, path, length=columns) for row in found], dtype=np.float64).reshape(rows, columns)
+
+
+def places(value: object, path: str, *, length: int, least: int, most: int) -> NDArray[np.int64]:
+    found = fields.listed(value, path, length=length)
+    return np.array([fields.whole(one, path, least=least, most=most) for one in found], dtype=np.int64)
+
+
+def save(path: str | Path, value: dict[str, Any]) -> Path:
+    """One file, whole or not at all, readable by its owner only."""
+    path = Path(path)
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(value, file, allow_nan=False, separators=(",", ":"))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def load(path: str | Path) -> object:
+    """The JSON of a file; a file that is missing or locked away is the system's error, and says so."""
+    with Path(path).open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise InvalidMessage(f"expected a file of at most {_MOST_BYTES:,} bytes.")
+    try:
+        return json.loads(content, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise InvalidMessage("this is no message of tacit, or it is cut off.") from None
+
+
+def _no_constant(_: str) -> NoReturn:
+    raise ValueError
+
+
+def is_id(item: object) -> bool:
+    return isinstance(item, (int, str, np.integer)) and not isinstance(item, bool)
+
+
+def _number(value: object) -> float:
+    """NaN where it is no number."""
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            pass
+    return math.nan

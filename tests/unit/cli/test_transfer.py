@@ -1,0 +1,257 @@
+"""tacit transfer as a curator, and as a reader, types it."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tacit.data
+from tacit.cli import main
+from tacit.data import TwoDomains, write
+from tacit.ledger import PrivacyLedger
+from tacit.messages.cross_domain import Replacements, TransferModel
+from tests.unit.unsynced import unsynced
+
+__all__ = ["unsynced"]
+
+ITEMS = 14
+
+
+class Done(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def tacit_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """The entry point of the command, in this process, in a folder with two files of ratings and lists of their items."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["tacit", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return Done(int(ended.value.code or 0), *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def domains() -> TwoDomains:
+    return tacit.data.synthetic(
+        users=80, items=ITEMS, ratings_per_user=9.0, second_domain=True, rng=np.random.default_rng(1)
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path, domains: TwoDomains) -> Path:
+    for name, part in (("films", domains.source), ("books", domains.target)):
+        rows = zip(part.users.tolist(), part.items.tolist(), part.values.tolist(), strict=True)
+        lines = [f"p{user},{name}-{item},{value}" for user, item, value in rows]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["user_id,item_id,rating", *lines]) + "\n")
+        (tmp_path / f"{name}.txt").write_text("\n".join([f"{name}-{item}" for item in range(ITEMS)]) + "\n\n")
+        write(part, tmp_path / f"{name}.parquet")
+    return tmp_path
+
+
+CSV = (
+    "transfer",
+    "release",
+    "films.csv",
+    "books.csv",
+    "--scale",
+    0.5,
+    5,
+    "--ledger",
+    "curator.db",
+    "--out",
+    "model.json",
+)
+LISTS = ("--source-items", "films.txt", "--target-items", "books.txt")
+
+
+def one_line(done: Done, status: int) -> str:
+    assert (done.status, done.out) == (status, "")
+    assert done.err.startswith("tacit: ")
+    assert done.err.count("\n") == 1
+    return done.err
+
+
+@pytest.mark.usefixtures("files")
+def test_release_show_predict(tacit_command: Run) -> None:
+    done = tacit_command(*CSV, *LISTS)
+    assert (done.status, done.err) == (0, "")
+    model = TransferModel.load("model.json")
+    assert (len(model.source), len(model.target), model.scale) == (ITEMS, ITEMS, (0.5, 5.0))
+    assert model.guarantee.epsilon == pytest.approx(2.0)
+    for line in ("guarantee: epsilon = 2, delta = 1e-06", "written to model.json", "1 charged", model.remark):
+        assert line in done.out
+
+    shown = tacit_command("transfer", "show", "model.json")
+    assert (shown.status, shown.err) == (0, "")
+    assert shown.out.startswith(
+        f"{model.kind}: 14 source items, 14 target items, rated from 0.5 to 5\nguarantee: epsilon = 2"
+    )
+
+    Path("mine.csv").write_text("item,rating\nfilms-1,5\nfilms-2,0.5\nbooks-3,4\nelsewhere,2\n")
+    done = tacit_command("transfer", "predict", "model.json", "mine.csv", "--k", 3)
+    assert (done.status, done.err) == (0, "tacit: 1 rating of items that it does not know.\n")
+    mine = {"films-1": 5.0, "films-2": 0.5, "books-3": 4.0}
+    expected = model.predict(mine, model.recommend(mine, 3))
+    assert done.out.splitlines()[:-1] == [f"{rating:6.3f}  {item}" for item, rating in expected.items()]
+    assert done.out.splitlines()[-1] == model.remark
+
+
+@pytest.mark.usefixtures("files")
+def test_the_same_call_again_writes_the_same_bytes_and_costs_nothing(tacit_command: Run) -> None:
+    tacit_command(*CSV, *LISTS)
+    first = Path("model.json").read_bytes()
+    Path("model.json").unlink()
+    assert tacit_command(*CSV, *LISTS).status == 0
+    assert Path("model.json").read_bytes() == first
+    refused = one_line(tacit_command(*CSV, *LISTS, "--request-id", "again"), 1)
+    assert "budget-exhausted" in refused
+    with PrivacyLedger.open("curator.db") as ledger:
+        assert [ledger.statement(subject).charges for subject in ledger.subjects()] == [1]
+
+
+@pytest.mark.usefixtures("files")
+def test_json_holds_what_is_public_and_nothing_else(tacit_command: Run) -> None:
+    done = tacit_command(*CSV, *LISTS, "--json", "-", "--subject", "readers")
+    found = json.loads(done.out)
+    model = TransferModel.load("model.json")
+    assert found["guarantee"] == model.guarantee.to_json()
+    assert (found["kind"], found["directions"], found["remark"]) == (model.kind, model.directions, model.remark)
+    assert (found["source items"], found["target items"], found["scale"]) == (ITEMS, ITEMS, [0.5, 5.0])
+    assert (found["written"], found["budget"]["subject"], found["budget"]["charges"]) == ("model.json", "readers", 1)
+    shown = json.loads(tacit_command("transfer", "show", "model.json", "--json", "-").out)
+    assert shown == {name: value for name, value in found.items() if name not in ("written", "budget")}
+    Path("mine.json").write_text(json.dumps({"films-1": 5, "elsewhere": 1}))
+    told = json.loads(tacit_command("transfer", "predict", "model.json", "mine.json", "--k", 2, "--json", "-").out)
+    expected = model.predict({"films-1": 5.0}, model.recommend({"films-1": 5.0}, 2))
+    assert told["items"] == [{"item": item, "rating": rating} for item, rating in expected.items()]
+    assert told["passed over"] == 1
+    assert told["guarantee"] == found["guarantee"]
+
+
+@pytest.mark.usefixtures("files")
+def test_replacements_give_alter_egos(tacit_command: Run) -> None:
+    done = tacit_command(*CSV, *LISTS, "--mode", "prs_valid")
+    assert (done.status, done.err) == (0, "")
+    table = Replacements.load("model.json")
+    assert done.out.startswith("replacements: 14 source items, 14 target items")
+    Path("mine.csv").write_text("item,rating\nfilms-1,5\nfilms-2,1\n")
+    told = tacit_command("transfer", "predict", "model.json", "mine.csv")
+    ego = table.alter_ego({"films-1": 5.0, "films-2": 1.0})
+    assert sorted(told.out.splitlines()[:-1]) == sorted(f"{rating:6.3f}  {item}" for item, rating in ego.items())
+    assert (
+        json.loads(tacit_command("transfer", "show", "model.json", "--json", "-").out)["format"]
+        == "tacit replacements/1"
+    )
+
+
+@pytest.mark.usefixtures("files")
+def test_stored_ratings_bring_their_lists_and_ids_that_are_numbers(tacit_command: Run, domains: TwoDomains) -> None:
+    words = ("transfer", "release", "films.parquet", "books.parquet", "--ledger", "curator.db", "--out", "model.json")
+    done = tacit_command(*words, "--post", "bridge", "--users", 100, "--epsilon", 1, "--budget", 3)
+    assert (done.status, done.err) == (0, "")
+    model = TransferModel.load("model.json")
+    assert (model.kind, model.source) == ("bridge", tuple(domains.source.catalogue.ids.tolist()))
+    assert "epsilon 3, delta 1e-06 in all: 1 epsilon spent, 2 left" in done.out
+    Path("mine.csv").write_text("item,rating\n1,5\n")
+    assert tacit_command("transfer", "predict", "model.json", "mine.csv").err == ""
+
+
+def test_a_data_set_of_two_domains_is_named_alone(tacit_command: Run, tmp_path: Path) -> None:
+    words = ("--ledger", "curator.db", "--out", "model.json")
+    assert tacit_command("transfer", "release", "synthetic", *words).status == 0
+    assert len(TransferModel.load("model.json").target) == 600
+    refused = one_line(tacit_command("transfer", "release", "movielens-small", *words), 2)
+    assert "holds one domain" in refused
+
+
+@pytest.mark.usefixtures("files")
+def test_rated_items_are_public_only_if_that_is_said(tacit_command: Run) -> None:
+    assert "came without a list of items" in one_line(tacit_command(*CSV), 2)
+    assert not Path("model.json").exists()
+    done = tacit_command(*CSV, "--public-catalogue")
+    assert done.status == 0
+    assert "which items were rated at all is public" in done.out
+
+
+WRONG: list[tuple[tuple[Any, ...], int, str]] = [
+    (("--epsilon", 0), 2, "epsilon must"),
+    (("--delta", 1), 2, "delta must"),
+    (("--epsilon", 3), 1, "budget-exhausted"),
+    (("--source-items", "films.txt"), 2, "public lists come in pairs"),
+    (("--user", "who"), 1, "who"),
+    (("--scale", 1, 4), 1, "line 2"),
+    (("--scale", 5, 1), 2, "must rise"),
+    (("--json", "curator.db-wal"), 2, "name another file"),
+    (("--out", "films.csv"), 2, "name the same place"),
+    (("--out", "no/such/model.json"), 2, "folder"),
+    (("--mode", "nx"), 2, "nx"),
+    (("--post", "magic"), 2, "magic"),
+    (("--least", 0), 2, "least"),
+]
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(("words", "status", "match"), WRONG, ids=lambda one: str(one))
+def test_what_is_wrong_is_one_line(tacit_command: Run, words: tuple[Any, ...], status: int, match: str) -> None:
+    if words[0] == "--json":
+        PrivacyLedger.create("curator.db").close()
+    if words[0] == "--scale" and words[2] == 4:
+        Path("films.csv").write_text("user_id,item_id,rating\np1,films-1,5\n")
+    given = [*CSV, *(() if words[0] == "--source-items" else LISTS), *words]
+    assert match in one_line(tacit_command(*given), status)
+    assert not Path("model.json").exists()
+
+
+@pytest.mark.usefixtures("files")
+def test_what_lies_outside_of_the_scale_is_clipped_if_that_is_asked_for(tacit_command: Run) -> None:
+    rows = Path("films.csv").read_text().splitlines()
+    Path("films.csv").write_text("\n".join([*rows[:3], rows[1].rsplit(",", 1)[0] + "x,9"]) + "\n")
+    assert "rating-outside-scale" in one_line(tacit_command(*CSV, *LISTS), 1)
+    assert tacit_command(*CSV, *LISTS, "--outside", "clip").status == 0
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("name", "content", "status", "match"),
+    [
+        ("mine.csv", "film,stars\na,5\n", 1, "columns item and rating"),
+        ("mine.csv", "item,rating\nfilms-1,many\n", 1, "line 2"),
+        ("mine.csv", "item,rating\nfilms-1\n", 1, "line 2"),
+        ("mine.csv", "item,rating\nfilms-1,9\n", 1, "on the scale"),
+        ("mine.json", "[1]", 1, "an object"),
+        ("mine.json", '{"films-1": "five"}', 1, "an object"),
+        ("mine.json", "{", 1, "cut off"),
+    ],
+    ids=["columns", "no number", "no rating", "off the scale", "a list", "text", "cut off"],
+)
+def test_a_profile_that_cannot_be_read_is_one_line_without_its_values(
+    tacit_command: Run, name: str, content: str, status: int, match: str
+) -> None:
+    tacit_command(*CSV, *LISTS)
+    Path(name).write_text(content)
+    told = one_line(tacit_command("transfer", "predict", "model.json", name), status)
+    assert match in told
+    assert "many" not in told
+    assert "five" not in told
+
+
+def test_a_file_that_is_no_release_is_one_line(tacit_command: Run) -> None:
+    Path("model.json").write_text('{"format": "something else"}')
+    Path("mine.csv").write_text("item,rating\n")
+    for words in (("show", "model.json"), ("predict", "model.json", "mine.csv")):
+        assert "invalid-message" in one_line(tacit_command("transfer", *words), 1)
+    assert "does not exist" in one_line(tacit_command("transfer", "show", "nothing.json"), 2)
