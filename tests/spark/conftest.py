@@ -6,11 +6,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tacit.engines.spark.session import local_session
+from tests.spark.cluster import BRIEF
 
 
 @pytest.fixture(scope="session")
 def session() -> Iterator[SparkSession]:
     """Two threads, and a task may fail twice before the job does: on one machine it would fail at once."""
-    made = local_session(master="local[2,3]", partitions=3, memory="1g")
+    made = local_session(master="local[2,3]", partitions=3, memory="1g", further=BRIEF)
     yield made
     made.stop()

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from tacit.evaluation.result import Result
 
 MULTI, PRIVATE, SLATES, FEDERATED = "multi-selection", "private-selection", "private-slates", "federated-prototypes"
-SYSTEMS = (MULTI, PRIVATE, SLATES, FEDERATED)
+CROSS = "cross-domain"
+SYSTEMS = (MULTI, PRIVATE, SLATES, FEDERATED, CROSS)
 
 
 def evaluate(
@@ -24,12 +25,15 @@ def evaluate(
     data: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|DIR",
+            metavar="NAME|DIR|FILE,FILE",
             help="multi-selection: a name from `tacit data list`, a MovieLens folder, or movielens-mix (three sets found through "
             "TACIT_DATA); by default movielens-small. private-selection: display, search, trained, movielens-100k, open-bandit or "
             "all, which is the default. private-slates: movielens-1m, movielens-100k, movielens-small or a folder; by "
             "default movielens-1m if TACIT_DATA has it, otherwise movielens-small. federated-prototypes: movielens-1m, "
-            "movielens-100k, eicu, made-up or a folder; by default all that TACIT_DATA has. Made-up worlds are always tried.",
+            "movielens-100k, eicu, made-up or a folder; by default all that TACIT_DATA has. Made-up worlds are always tried. "
+            "cross-domain: synthetic, amazon-movies-books, movielens-1m, movielens-100k, movielens-small (films cut in two by "
+            "genre), two files of ratings joined by a comma (source,target), or a folder with two; by default synthetic worlds and "
+            "all that TACIT_DATA has.",
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="About a minute: fewer trials, fewer settings.")] = False,
@@ -106,6 +110,15 @@ def evaluate(
         with _progress() as told:
             result = federated(data, effort, seed=seed, workers=workers or os.cpu_count() or 1, progress=told)
         _tell(result, print_federated, draw_federated, json_file, plots)
+        return
+    if system == CROSS:
+        from tacit.cli.cross_domain_tables import print_result as print_cross
+        from tacit.evaluation.cross_domain import evaluate as cross_domain
+        from tacit.evaluation.cross_domain.plots import draw as draw_cross
+
+        with _progress() as told:
+            result = cross_domain(data, effort, seed=seed, progress=told)
+        _tell(result, print_cross, draw_cross, json_file, plots)
         return
     from tacit.cli.multi_selection_tables import print_result as print_multi
     from tacit.evaluation.multi_selection.plots import draw as draw_multi

@@ -2,14 +2,12 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tacit.cli.output import check_different, check_json_target, counted, write_json
-
-if TYPE_CHECKING:
-    from tacit.data import TwoDomains
+from tacit.cli.transfer_files import read_domains, read_list, read_profile, read_release
 
 app = typer.Typer(help="Carry tastes from one domain to another: release, show, predict.", no_args_is_help=True)
 
@@ -121,8 +119,8 @@ def release(
     if (source_items is None) != (target_items is None):
         raise typer.BadParameter("public lists come in pairs: give --source-items and --target-items.")
     columns = {"user": user, "item": item, "rating": rating, "time": time, "scale": Scale(*scale)}
-    domains = _domains(source, target, {**columns, "duplicates": duplicates.value, "outside": outside.value})
-    lists = None if source_items is None or target_items is None else (_listed(source_items), _listed(target_items))
+    domains = read_domains(source, target, {**columns, "duplicates": duplicates.value, "outside": outside.value})
+    lists = None if source_items is None or target_items is None else (read_list(source_items), read_list(target_items))
     options: dict[str, Any] = {"least": least}
     if mode is Mode.moments:
         options |= {"post": post.value, "users": users}
@@ -164,8 +162,8 @@ def predict(
     """
     check_json_target(json_file)
     check_different({"MODEL": model, "RATINGS": ratings, "--json": json_file})
-    found = _loaded(model)
-    profile, passed_over = _profile(ratings, (*found.source, *found.target))
+    found = read_release(model)
+    profile, passed_over = read_profile(ratings, (*found.source, *found.target))
     if hasattr(found, "predict"):
         predicted = found.predict(profile)
         chosen = {item: predicted[item] for item in found.recommend(profile, k)}
@@ -187,81 +185,11 @@ def show(model: ModelFile, json_file: Json = None) -> None:
     """Show what a release promises and what it holds."""
     check_json_target(json_file)
     check_different({"MODEL": model, "--json": json_file})
-    found = _loaded(model)
+    found = read_release(model)
     if json_file is not None:
         write_json(json_file, _facts(found))
     else:
         typer.echo(_shown(found))
-
-
-def _domains(source: str, target: str | None, columns: dict[str, Any]) -> "TwoDomains":
-    """Two files with the same columns, or what was stored, or a data set that has two domains by itself."""
-    from tacit.data import TwoDomains, load, load_ratings, read_table
-    from tacit.data.store import is_stored
-
-    if target is not None:
-        sides = [
-            load_ratings(place)
-            if place.endswith(".parquet") and is_stored(Path(place))
-            else read_table(place, **columns)
-            for place in (source, target)
-        ]
-        return TwoDomains.align(*sides)
-    found = load(source, second_domain=True) if source == "synthetic" else load(source)
-    if not isinstance(found, TwoDomains):
-        raise typer.BadParameter(
-            f"{source!r} holds one domain: name the ratings of the target, too.", param_hint="TARGET"
-        )
-    return found
-
-
-def _listed(file: Path) -> list[str]:
-    """One id in each line; empty lines are passed over."""
-    return [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-
-
-def _loaded(file: Path) -> Any:
-    """Whichever of the two releases the file holds."""
-    from tacit.messages import cross_domain, cross_domain_parts, cross_domain_replacements
-
-    value = cross_domain_parts.load(file)
-    is_table = isinstance(value, dict) and value.get("format") == cross_domain_replacements.FORMAT
-    return (cross_domain.Replacements if is_table else cross_domain.TransferModel).from_json(value)
-
-
-def _profile(file: Path, items: tuple[Any, ...]) -> tuple[dict[Any, float], int]:
-    """One person's ratings, by the ids of the model, and how many are of items that it does not know."""
-    written = _json_ratings(file) if file.suffix == ".json" else _csv_ratings(file)
-    known = {str(item): item for item in items}
-    return {known[item]: rating for item, rating in written.items() if item in known}, len(set(written) - set(known))
-
-
-def _csv_ratings(file: Path) -> dict[str, float]:
-    import csv
-
-    from tacit.errors import InvalidData
-
-    with file.open(encoding="utf-8", newline="") as content:
-        rows = csv.DictReader(content)
-        if not {"item", "rating"} <= set(rows.fieldnames or ()):
-            raise InvalidData(f"{file}: expected the columns item and rating.")
-        found: dict[str, float] = {}
-        for line, row in enumerate(rows, start=2):
-            try:
-                found[row["item"].strip()] = float(row["rating"])
-            except (AttributeError, TypeError, ValueError):
-                raise InvalidData(f"{file}, line {line}: expected an item and a number.") from None
-    return found
-
-
-def _json_ratings(file: Path) -> dict[str, float]:
-    from tacit.errors import InvalidData
-    from tacit.messages.cross_domain_parts import load
-
-    found = load(file)
-    if not isinstance(found, dict) or not all(type(value) in (int, float) for value in found.values()):
-        raise InvalidData(f"{file}: expected an object of items and their ratings.")
-    return {item: float(value) for item, value in found.items()}
 
 
 def _facts(found: Any) -> dict[str, Any]:

@@ -89,8 +89,7 @@ def planned(post: Post, listed: BothDomains, settings: TransferSettings, asked: 
     model_of = ModelOf(post, n_source, settings)
     bounds = RatingBounds(settings.low, settings.high, settings.centre, settings.clip)
     if post is Post.FACTORS:
-        share = settings.share_of_offsets(mu)
-        head = settings.head_size(items, mu) if share < 1.0 else 0
+        head = settings.head_size(items, mu)
         head = head if head >= 2 else 0  # one item has no pair: all of the budget is then for the offsets
         first = TransferMoments(
             items,
@@ -99,7 +98,7 @@ def planned(post: Post, listed: BothDomains, settings: TransferSettings, asked: 
             mu,
             delta,
             head,
-            offset_share=share if head else 0.5,
+            offset_share=settings.share_of_offsets(mu),
             offset_norm=settings.offset_norm,
             mask=settings.mask,
             pair_norm=settings.pair_norm,

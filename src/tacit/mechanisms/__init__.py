@@ -35,7 +35,7 @@ from tacit.mechanisms.smooth_similarity import SmoothSimilarity
 from tacit.mechanisms.sparse_recovery import SparseRecovery
 from tacit.mechanisms.sparse_vector import SparseVector
 from tacit.mechanisms.tempered_slate import TemperedSlate
-from tacit.mechanisms.tested_similarity import TestedSimilarity
+from tacit.mechanisms.tested_similarity import SimilarityAfterTest
 from tacit.mechanisms.top_k import GumbelTopK
 from tacit.mechanisms.top_response import TopResponse
 from tacit.mechanisms.totals import TotalsOnDemand
@@ -86,12 +86,12 @@ __all__ = [
     "SampledGaussian",
     "ScaledScores",
     "ScoreSource",
+    "SimilarityAfterTest",
     "SmoothSimilarity",
     "SparseRecovery",
     "SparseVector",
     "SystemNoise",
     "TemperedSlate",
-    "TestedSimilarity",
     "TopResponse",
     "TotalsOnDemand",
     "TransferMoments",

@@ -24,24 +24,21 @@ from tacit.mechanisms.smooth_similarity import STEPS, checked_pairs, pair_totals
 _USER = STEPS**2  # what one user adds to a squared norm at most
 
 
-class TestedLaw(NamedTuple):
+class AnswerLaw(NamedTuple):
     """Of one pair: the chance that it is answered, and the centre of what is then released, in grid steps."""
-
-    __test__ = False  # not a test, whatever its name
 
     answered: float
     centre: int
 
 
 @dataclass(frozen=True)
-class TestedSimilarity:
+class SimilarityAfterTest:
     """The adjusted cosines of public ``pairs`` of items whose smaller squared norm is, surely enough, at least ``needed``.
 
     ``needed`` is in full users: a norm of needed * bound^2. ``share`` of epsilon goes to the test. All pairs together cost
     (epsilon, delta). Rows are users x items: ratings less the user's own mean, cut to [-bound, bound].
     """
 
-    __test__: ClassVar[bool] = False
     name: ClassVar[str] = "tested-similarity"
     items: int
     pairs: tuple[tuple[int, int], ...]
@@ -103,10 +100,10 @@ class TestedSimilarity:
         """Of the noise on a similarity, in grid steps: 2 / needed of 1, and a step for rounding, over epsilon."""
         return (Fraction(2 * self.grid, self.needed) + 1) / Fraction(self.noise_epsilon)
 
-    def laws(self, rows: ArrayLike | sparse.csr_array) -> list[TestedLaw]:
+    def laws(self, rows: ArrayLike | sparse.csr_array) -> list[AnswerLaw]:
         """What is released of every pair. Not private."""
         return [
-            TestedLaw(self._chance(min(one, other)), whole_cosine(dot, one, other, self.grid))
+            AnswerLaw(self._chance(min(one, other)), whole_cosine(dot, one, other, self.grid))
             for dot, one, other in pair_totals(rows, self.items, self.bound, self.pairs)
         ]
 

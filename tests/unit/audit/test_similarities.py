@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.audit import AuditReport, By, suite
-from tacit.audit.cases import similarities
+from tacit.audit.cases import similarities, tested_similarities
 from tacit.audit.laplace_forms import delta_of_laplaces, epsilon_of_laplaces
 from tacit.audit.twins.similarities import NotSmoothed, RatingsNotCut
 from tacit.mechanisms import SmoothSimilarity
@@ -18,7 +18,7 @@ REAL = SmoothSimilarity(2, ((0, 1),), 1.0, 0.01, grid=8)
 
 @pytest.fixture(scope="module")
 def report() -> AuditReport:
-    return suite.run(["smooth-similarity"], by=[By.EXACT])
+    return suite.run(["smooth-similarity", "tested-similarity"], by=[By.EXACT])
 
 
 def test_geometric_sums_equal_enumeration(rng: np.random.Generator) -> None:
@@ -39,13 +39,18 @@ def test_equal_scales_have_a_pure_epsilon() -> None:
 
 
 def test_claims_hold_and_are_explained(report: AuditReport) -> None:
-    assert len(report.mechanisms) == 3
+    assert len(report.mechanisms) == 4
     assert all(finding.holds and finding.explained for finding in report.mechanisms)
 
 
 @pytest.mark.parametrize(
     ("name", "low", "high"),
-    [("local-sensitivity-of-a-similarity", 2.8, 3.0), ("ratings-not-cut", 60.0, 80.0)],
+    [
+        ("local-sensitivity-of-a-similarity", 2.8, 3.0),
+        ("ratings-not-cut", 60.0, 80.0),
+        ("test-without-noise", math.inf, math.inf),
+        ("test-without-margin", 3.6, 3.8),
+    ],
 )
 def test_twins_lose_far_more_than_they_claim(report: AuditReport, name: str, low: float, high: float) -> None:
     twin = next(twin for twin in report.twins if twin.name == name)
@@ -71,3 +76,10 @@ def test_a_claim_understated_by_half_is_refused() -> None:
             return REAL.laws(rows)
 
     assert not similarities.tables_exactly(Understated()).holds
+
+
+def test_a_tested_answer_with_the_same_chances_has_the_epsilon_of_its_noise() -> None:
+    here, there = (tested_similarities.AnswerLaw(1.0, centre) for centre in (0, 3))
+    assert tested_similarities.tested_epsilon(here, there, 5.0, 1e-15) == pytest.approx(0.6, abs=1e-9)
+    silent = tested_similarities.AnswerLaw(0.0, 0)
+    assert tested_similarities.tested_epsilon(here, silent, 5.0, 0.5) == math.inf

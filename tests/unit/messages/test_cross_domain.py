@@ -1,16 +1,17 @@
-"""The messages of cross-domain: what is written is read again and predicts the same; anything else is refused, without its values."""
+"""The messages of cross-domain: what is written is read again and predicts the same; anything else is refused, and not shown."""
 
 import json
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tacit.errors import InvalidInput, InvalidMessage, InvalidParameter, TacitError, UnknownName
+from tacit.errors import InvalidInput, InvalidMessage, InvalidParameter, UnknownName
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, epsilon_of_gaussian, nothing
 from tacit.messages.cross_domain import Replacements, TransferModel
 from tacit.models.cross_domain.bridge import bridge
@@ -220,7 +221,7 @@ ANY = [
     _with(scale=None),
     _with(guarantee=None),
     _inside("guarantee", "epsilon", to=-1.0),
-    _inside("guarantee", "epsilon", to=0.01),  # another epsilon than its loss has
+    _inside("guarantee", "epsilon", to="small"),
     _inside("guarantee", "users", to=6_040),
     lambda found: {name: value for name, value in found.items() if name != "guarantee"},
     lambda found: [found],
@@ -282,16 +283,19 @@ X_MAP = [
     [
         (every_kind()[0], ANY + _MODEL + FACTORS),
         (every_kind()[1], _MODEL + BRIDGE),
-        (every_kind()[2], _MODEL[:12] + _MODEL[13:] + X_MAP),  # how many directions is of no use to it, and may be any number
+        (
+            every_kind()[2],
+            _MODEL[:12] + _MODEL[13:] + X_MAP,
+        ),  # how many directions is of no use to it, and may be any number
         (every_kind()[3], [_with(kind="bridge"), _inside("model", "head", to=[])]),
     ],
     ids=["factor-posterior", "bridge", "honest-x-map", "offsets"],
 )
 def test_a_damaged_model_is_refused(message: TransferModel, damages: list[Callable[[Any], Any]]) -> None:
-    for place, damage in enumerate(damages):
+    for damage in damages:
+        damaged = damage(message.to_json())
         with pytest.raises(InvalidMessage) as refused:
-            TransferModel.from_json(damage(message.to_json()))
-            pytest.fail(f"damage {place} was accepted")
+            TransferModel.from_json(damaged)
         assert len(str(refused.value)) < 200
 
 
@@ -368,10 +372,9 @@ def test_a_release_of_noise_alone_still_makes_a_message_on_any_scale() -> None:
             upper = np.triu(rng.normal(0.0, unit**2, (8, 8)), 1) * size
             d, n = rng.normal(0.0, unit, 8) * size, rng.normal(0.0, 1.0, 8) * size
             made = factor_posterior(d, n, unit, 1.0, np.arange(8), upper + upper.T, unit**2, 4, settings)
-            message = transfer(made)
-            predicted = message.predict({"a": high, "b": low}).values()
-            assert all(low <= value <= high for value in predicted)
-
-
-def test_every_refusal_is_an_error_of_tacit() -> None:
-    assert issubclass(InvalidMessage, TacitError)
+            gram, own = upper + upper.T, replace(settings, centre=None)
+            sigmas = (unit**2, unit, 1.0, 1.0)
+            over = bridge(gram, d, n, rng.normal(0.0, 1.0, 3) * size, sigmas, 4, own)
+            for model in (made, over, honest_x_map(gram, d, n, sigmas, 4, own)):
+                predicted = transfer(model).predict({"a": high, "b": low}).values()
+                assert all(low <= value <= high for value in predicted)

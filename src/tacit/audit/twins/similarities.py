@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.guarantees import Guarantee
-from tacit.mechanisms import SmoothSimilarity, TestedSimilarity
+from tacit.mechanisms import SimilarityAfterTest, SmoothSimilarity
 from tacit.mechanisms.samplers import discrete_laplace
 from tacit.mechanisms.smooth_similarity import STEPS, NoisyLaw, pair_totals
-from tacit.mechanisms.tested_similarity import TestedLaw
+from tacit.mechanisms.tested_similarity import AnswerLaw
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class RatingsNotCut(_Noisy):
 
 @dataclass(frozen=True)
 class _Tested:
-    real: TestedSimilarity
+    real: SimilarityAfterTest
 
     @property
     def guarantee(self) -> Guarantee:
@@ -76,33 +76,31 @@ class _Tested:
 
 
 @dataclass(frozen=True)
-class TestWithoutNoise(_Tested):
+class NormWithoutNoise(_Tested):
     """Compares the norm itself with what is needed: whether a pair is answered tells of one user."""
 
-    __test__: ClassVar[bool] = False
     name: ClassVar[str] = "test-without-noise"
 
-    def laws(self, rows: ArrayLike) -> list[TestedLaw]:
+    def laws(self, rows: ArrayLike) -> list[AnswerLaw]:
         real = self.real
         totals = pair_totals(rows, real.items, real.bound, real.pairs)
         return [
-            TestedLaw(float(min(one, other) >= real.needed * STEPS**2), law.centre)
+            AnswerLaw(float(min(one, other) >= real.needed * STEPS**2), law.centre)
             for law, (_, one, other) in zip(real.laws(rows), totals, strict=True)
         ]
 
 
 @dataclass(frozen=True)
-class TestWithoutMargin(_Tested):
+class NormWithoutMargin(_Tested):
     """Takes what is needed as the threshold: a norm far below passes too often, and its similarity moves too far."""
 
-    __test__: ClassVar[bool] = False
     name: ClassVar[str] = "test-without-margin"
 
-    def laws(self, rows: ArrayLike) -> list[TestedLaw]:
+    def laws(self, rows: ArrayLike) -> list[AnswerLaw]:
         real = self.real
         totals = pair_totals(rows, real.items, real.bound, real.pairs)
         return [
-            TestedLaw(_reaches(real.needed * STEPS**2 - min(one, other), real.test_scale), law.centre)
+            AnswerLaw(_reaches(real.needed * STEPS**2 - min(one, other), real.test_scale), law.centre)
             for law, (_, one, other) in zip(real.laws(rows), totals, strict=True)
         ]
 

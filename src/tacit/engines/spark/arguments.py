@@ -2,6 +2,7 @@
 
 import argparse
 
+from tacit.curator.cross_domain_moments import Post
 from tacit.engines.spark import commands
 from tacit.engines.spark.cleaning import LEAST_RATINGS
 from tacit.models.cross_domain.similarities import SHRINK
@@ -18,6 +19,7 @@ on a cluster, with tacit installed where its Python runs:
 _RATINGS = "Parquet: user, item, value, and time, which may be missing"
 _BUDGET = "of all releases, agreed at the first one (2 1e-6)"
 _LEAST = f"of a user's ratings in a domain; where there are fewer, they do not count ({LEAST_RATINGS})"
+_POST = "what is made of the sums (factors)"
 _ENDS = ("LOW", "HIGH")
 
 
@@ -71,6 +73,8 @@ def _moments(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> ar
     part.add_argument("--scale", required=True, type=float, nargs=2, metavar=_ENDS, help="public: clips ratings")
     part.add_argument("--epsilon", type=float, default=2.0, help="of this release (2)")
     part.add_argument("--delta", type=float, default=1e-6, help="of this release (1e-6)")
+    part.add_argument("--users", type=int, metavar="N", help="a public guess of how many there are: settings follow it")
+    part.add_argument("--post", choices=[one.value for one in Post], default="factors", help=_POST)
     part.add_argument("--ledger", required=True, metavar="FILE", help="what is charged, before anything is drawn")
     part.add_argument("--budget", type=float, nargs=2, metavar=("EPSILON", "DELTA"), help=_BUDGET)
     part.add_argument("--subject", metavar="NAME", help="these users in the ledger (by the name of the ratings)")

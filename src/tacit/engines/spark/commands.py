@@ -1,9 +1,7 @@
 """What ``python -m tacit.engines.spark`` does: three commands that read Parquet and write Parquet, or a model as JSON."""
 
 import argparse
-import json
 import sys
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -60,12 +58,12 @@ def moments(session: SparkSession, asked: argparse.Namespace) -> str:
     curator = Curator(domains, ledger=asked.ledger, budget=budget, subject=asked.subject)
     try:
         rows.ready()  # before the charge: an error while drawing would use it up, as it may tell of what was drawn
-        model: Any = curator.release(epsilon, delta, request_id=asked.request_id, least=asked.least)
+        options = {"request_id": asked.request_id, "least": asked.least, "post": asked.post, "users": asked.users}
+        model: Any = curator.release(epsilon, delta, **options)
     finally:
         curator.close()
         rows.forget()
-    Path(asked.out).write_text(json.dumps(model.to_json()))
-    return f"{model!r}: {asked.out}"
+    return f"{model!r}: {model.save(asked.out)}"
 
 
 def _named(found: DataFrame, placed: DataFrame) -> DataFrame:

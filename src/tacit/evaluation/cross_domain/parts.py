@@ -9,7 +9,6 @@ from tacit.evaluation.cross_domain.outcome import Outcome
 from tacit.evaluation.cross_domain.plain import METHODS
 from tacit.evaluation.cross_domain.reference import LARGE, PLAIN, SMALL
 from tacit.evaluation.cross_domain.splits import Held, hidden
-from tacit.evaluation.cross_domain.synthetic import Plan
 from tacit.evaluation.cross_domain.tried import What, tried
 from tacit.evaluation.cross_domain.worlds import World
 from tacit.evaluation.effort import Effort
@@ -23,8 +22,6 @@ DRAWS = {Effort.QUICK: 1, Effort.DEFAULT: 2, Effort.FULL: 5}
 MANY = 500_000  # ratings: one split, fewer lists, no links cut
 LISTED = {Effort.QUICK: 40, Effort.DEFAULT: 200, Effort.FULL: 1000}
 FEW_LISTED = 100
-USERS = Plan().users  # of the smaller worlds
-MANY_USERS = 10 * USERS
 _BESIDE = (names.ITEM_AVERAGE, names.USER_MEAN, names.NX, names.ALS)
 _SLOW = (names.REMOTE_USER, names.NX_UB, names.NX_MANY[10])
 
@@ -32,10 +29,8 @@ _SLOW = (names.REMOTE_USER, names.NX_UB, names.NX_MANY[10])
 def made_up(effort: Effort, seed: int) -> dict[str, Part]:
     """By name."""
     chosen: dict[str, Part] = {
-        PLAIN: partial(_synthetic, PLAIN, Plan(), What(prices=True, draws=DRAWS[effort]), effort, seed),
-        SMALL: partial(
-            _synthetic, SMALL, Plan(items=200), What(_BESIDE, published=False, draws=DRAWS[effort]), effort, seed
-        ),
+        PLAIN: partial(_synthetic, PLAIN, What(prices=True, draws=DRAWS[effort]), effort, seed),
+        SMALL: partial(_synthetic, SMALL, What(_BESIDE, published=False, draws=DRAWS[effort]), effort, seed),
         "overlap": partial(sweeps.overlaps, effort, seed),
         "age of ratings": partial(sweeps.of_age, effort, seed),
         "number of users": partial(sweeps.by_users, effort, seed),
@@ -43,15 +38,7 @@ def made_up(effort: Effort, seed: int) -> dict[str, Part]:
         "theorems": partial(_theorems, effort, seed),
     }
     if effort is not Effort.QUICK:
-        chosen[LARGE] = partial(
-            _synthetic,
-            LARGE,
-            Plan(items=200, users=MANY_USERS),
-            What(_BESIDE, published=False, draws=1),
-            effort,
-            seed,
-            1,
-        )
+        chosen[LARGE] = partial(_synthetic, LARGE, What(_BESIDE, published=False, draws=1), effort, seed, 1)
     return chosen
 
 
@@ -78,14 +65,14 @@ def split(world: World, seed: int, number: int) -> Held:
     return hidden(world.two, world.name, rng=rng_of(seed, "split", world.name, number))
 
 
-def _synthetic(name: str, plan: Plan, what: What, effort: Effort, seed: int, worlds: int | None = None) -> Outcome:
+def _synthetic(name: str, what: What, effort: Effort, seed: int, worlds: int | None = None) -> Outcome:
     count = WORLDS[effort] if worlds is None else worlds
-    splits = [partial(sweeps.plain_world, plan, name, seed, which) for which in range(count)]
+    splits = [partial(sweeps.plain_world, sweeps.PLANS[name], name, seed, which) for which in range(count)]
     return tried(splits, what, effort, seed)
 
 
 def _one_at_a_time(effort: Effort, seed: int) -> Outcome:
-    known = Known(sweeps.plain_world(Plan(), PLAIN, seed, 0), listed=FEW_LISTED)
+    known = Known(sweeps.plain_world(sweeps.PLANS[PLAIN], PLAIN, seed, 0), listed=FEW_LISTED)
     found = sweeps.by_k(known)
     found.join(sweeps.of_paths(known))
     return found
@@ -105,5 +92,5 @@ def _cut(held: Callable[[], Held], seed: int) -> Outcome:
 def _theorems(effort: Effort, seed: int) -> Outcome:
     found = Outcome()
     found.add(theorems.drawn(effort, seed))
-    found.add(theorems.sensitivities(Known(sweeps.plain_world(Plan(), PLAIN, seed, 0)), seed))
+    found.add(theorems.sensitivities(Known(sweeps.plain_world(sweeps.PLANS[PLAIN], PLAIN, seed, 0)), seed))
     return found

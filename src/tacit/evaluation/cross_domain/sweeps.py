@@ -11,7 +11,7 @@ from tacit.evaluation.cross_domain.measures import scored
 from tacit.evaluation.cross_domain.moments import moments
 from tacit.evaluation.cross_domain.outcome import Gathering, Outcome
 from tacit.evaluation.cross_domain.plain import METHODS, item_based_of
-from tacit.evaluation.cross_domain.reference import PLAIN
+from tacit.evaluation.cross_domain.reference import LARGE, PLAIN, SMALL
 from tacit.evaluation.cross_domain.splits import Held, hidden
 from tacit.evaluation.cross_domain.synthetic import Plan, synthetic
 from tacit.evaluation.effort import Effort
@@ -20,6 +20,7 @@ from tacit.evaluation.result import Row
 from tacit.models.cross_domain.layers import Layer
 from tacit.models.cross_domain.weighted_sums import Similar
 
+PLANS = {PLAIN: Plan(), SMALL: Plan(items=200), LARGE: Plan(items=200, users=20_000)}
 OVERLAPS = {Effort.QUICK: (0.02, 0.2, 0.8), Effort.DEFAULT: (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)}
 USERS = {Effort.QUICK: (500, 2000), Effort.DEFAULT: (500, 1000, 2000, 5000, 10_000, 20_000)}
 SEEDS = {Effort.QUICK: 1, Effort.DEFAULT: 3, Effort.FULL: 5}
@@ -44,7 +45,7 @@ def overlaps(effort: Effort, seed: int) -> Outcome:
     for which in range(SEEDS[effort]):
         gathered.next_split()
         for overlap in OVERLAPS.get(effort, OVERLAPS[Effort.DEFAULT]):
-            known = Known(plain_world(Plan(overlap=overlap), PLAIN, seed, which))
+            known = Known(plain_world(replace(PLANS[PLAIN], overlap=overlap), PLAIN, seed, which))
             _try(gathered, known, COMPARED, seed, overlap=overlap)
             layers.append((overlap, np.bincount(known.layers, minlength=4)))
     found = gathered.outcome()
@@ -61,7 +62,7 @@ def by_users(effort: Effort, seed: int) -> Outcome:
     for which in range(min(2, SEEDS[effort])):
         gathered.next_split()
         for users in USERS.get(effort, USERS[Effort.DEFAULT]):
-            known = Known(plain_world(Plan(users=users, items=200), BY_USERS, seed, which))
+            known = Known(plain_world(replace(PLANS[SMALL], users=users), BY_USERS, seed, which))
             _try(gathered, known, (names.ITEM_AVERAGE, names.NX), seed, users=users, epsilon=names.INF)
             for one in moments(known, AT, lambda method, u=users, w=which: noise_of(seed, "users", method, u, w)):  # type: ignore[misc]
                 if one.method in kept:
@@ -104,7 +105,7 @@ def of_age(effort: Effort, seed: int) -> Outcome:
     for which in range(SEEDS[effort]):
         gathered.next_split()
         for drift, angle in DRIFT.items():
-            known = Known(plain_world(Plan(drift=float(angle)), PLAIN, seed, which))
+            known = Known(plain_world(replace(PLANS[PLAIN], drift=float(angle)), PLAIN, seed, which))
             for alpha in ALPHAS:
                 scores = item_based_of(known, known.egos, level=known.level, alpha=alpha)
                 gathered.add(names.NX, {"world": PLAIN, "drift": drift, "alpha": alpha}, scored(known.held, scores))

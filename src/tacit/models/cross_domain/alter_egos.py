@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from tacit.checks import whole
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.edges import best_of_each, goodness
+from tacit.models.cross_domain.weighted_sums import k_best
 from tacit.models.cross_domain.x_sim import XSim
 
 Whole = NDArray[np.int64]
@@ -57,7 +57,7 @@ def _best(x: XSim, count: int) -> tuple[Whole, Codes, Floats]:
     rows = np.repeat(np.arange(x.n_source), np.diff(x.values.indptr))
     above = np.flatnonzero(x.values.data > 0.0)
     rows, items, values = rows[above], x.values.indices[above].astype(np.int32), x.values.data[above]
-    kept = best_of_each(rows, items, goodness(values), count)
+    kept = k_best(rows, items, values, count)
     return rows[kept], items[kept], values[kept]
 
 

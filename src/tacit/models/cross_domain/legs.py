@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tacit.checks import whole
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.edges import By, Codes, Edges, Floats, Ints, best_of_each, goodness
+from tacit.models.cross_domain.edges import By, Codes, Edges, Floats, Ints, best_of_groups, goodness
 from tacit.models.cross_domain.layers import Layer, Layers
 
 
@@ -64,7 +64,7 @@ def pruned(edges: Edges, layers: Layers, n_source: int, k: int = 10, by: By = "s
     def leg(outer: int, inner: int) -> Leg:
         places = np.flatnonzero(towards == 8 * outer + inner)
         rows = (np.searchsorted(edges.starts, places, side="right") - 1).astype(np.int32)
-        best = best_of_each(rows, goodness(edges.cosine[places], by), k)
+        best = best_of_groups(rows, goodness(edges.cosine[places], by), k)
         return _at(edges, rows[best], places[best])
 
     return Legs(

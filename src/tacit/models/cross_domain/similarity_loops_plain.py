@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.models.cross_domain.centred import Centred
-from tacit.models.cross_domain.edges import ROUNDING, By, Edges, best_of_each, goodness
+from tacit.models.cross_domain.edges import ROUNDING, By, Edges, best_of_groups, goodness
 from tacit.models.cross_domain.similarity_products import Block, blocks
 
 
@@ -53,7 +53,7 @@ def joined(parts: list[Pairs]) -> Pairs:
 
 
 def _pruned(pairs: Pairs, k: int, by: By) -> Pairs:
-    kept = best_of_each(pairs.first, goodness(pairs.cosine, by), k)
+    kept = best_of_groups(pairs.first, goodness(pairs.cosine, by), k)
     return Pairs(*(column[kept] for column in pairs))
 
 

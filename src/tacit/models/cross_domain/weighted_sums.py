@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.edges import best_of_each, goodness
+from tacit.models.cross_domain.edges import goodness
 
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -46,13 +46,16 @@ def entries_of_rows(indptr: NDArray[Any], rows: NDArray[Any]) -> Iterator[tuple[
         begin = end
 
 
-def k_best(pair: Whole, other: NDArray[Any], similarity: Floats, k: int) -> NDArray[Any]:
-    """Places of the k largest similarities of each pair; ties go to the lower ``other``."""
-    many = np.bincount(pair)[pair] > k if pair.size else np.zeros(0, dtype=np.bool_)
-    if not many.any():
-        return np.arange(pair.size)
+def k_best(group: NDArray[Any], other: NDArray[Any], similarity: Floats, k: int) -> NDArray[np.intp]:
+    """Places of the k largest similarities of each group, ascending; ties go to the lower ``other``."""
+    many = np.bincount(group)[group] > k if group.size else np.zeros(0, dtype=np.bool_)
     full = np.flatnonzero(many)
-    return np.append(np.flatnonzero(~many), full[best_of_each(pair[full], other[full], goodness(similarity[full]), k)])
+    order = full[np.lexsort((other[full], -goodness(similarity[full]), group[full]))]
+    begins = np.flatnonzero(np.diff(group[order], prepend=-1))
+    rank = np.arange(order.size) - np.repeat(begins, np.diff(np.append(begins, order.size)))
+    kept = ~many
+    kept[order[rank < k]] = True
+    return np.flatnonzero(kept)
 
 
 def k_best_of_rows(similarity: Floats, k: int) -> Floats:

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from tacit.checks import member, whole
 from tacit.errors import InvalidParameter
 from tacit.models.cross_domain.legs import Legs
-from tacit.models.cross_domain.x_sim_paths import Floats, Paths, Sums, Thirds, joined, longest, thirds
+from tacit.models.cross_domain.x_sim_paths import Paths, Sums, Thirds, Whole, joined, longest, thirds
 from tacit.models.cross_domain.x_sim_quadrature import ACCURACY, error, integrated, nodes_for, work
 
 _PATHS = 1 << 20  # listed at a time: about 50 MB
@@ -95,14 +95,14 @@ def _summed(paths: Paths, n_source: int, n_target: int) -> Sums:
     """Sums over the paths of each pair: in a table where they fill it, by sorting where they do not."""
     first = int(paths.start.min(initial=n_source))
     cell = (paths.start - first) * n_target + (paths.end - n_source)
-    filled = np.arange(int(cell.max(initial=-1)) + 1)
-    if filled.size > _SPARSE * len(paths):
-        filled, cell = np.unique(cell, return_inverse=True)
-    certain: Floats = np.bincount(cell, weights=paths.certainty, minlength=filled.size)
-    similar: Floats = np.bincount(cell, weights=paths.certainty * paths.weighted / paths.weight, minlength=filled.size)
-    here = certain > 0.0  # a share is above 0, and so is a product of five
-    filled = filled[here]
-    return filled // n_target + first, filled % n_target, similar[here], certain[here]
+    names: Whole | None = None  # of the cells: their places, where they are not sorted
+    if int(cell.max(initial=-1)) >= _SPARSE * len(paths):
+        names, cell = np.unique(cell, return_inverse=True)
+    certain: Any = np.bincount(cell, weights=paths.certainty)
+    similar: Any = np.bincount(cell, weights=paths.certainty * paths.weighted / paths.weight)
+    here = np.flatnonzero(certain)  # a share is above 0, and so is a product of five
+    named = here if names is None else names[here]
+    return named // n_target + first, named % n_target, similar[here], certain[here]
 
 
 def _stored(blocks: Iterator[Sums], n_source: int, n_target: int) -> XSim:

@@ -18,11 +18,11 @@ def test_absolute_goodness_ignores_the_sign() -> None:
 
 def test_the_best_of_each_are_as_sorting_says() -> None:
     rng = np.random.default_rng(3)
-    cells = np.sort(rng.permutation(200)[:120])
+    cells = rng.permutation(200)[:120]
     first, second = cells // 20, cells % 20
     good = rng.integers(0, 4, 120).astype(float)  # many ties
     for k in (1, 3, 50):
-        kept = best_of_each(first, good, k)
+        kept = best_of_each(first, second, good, k)
         expected = []
         for row in range(10):
             mine = [place for place in range(120) if first[place] == row]
@@ -33,7 +33,7 @@ def test_the_best_of_each_are_as_sorting_says() -> None:
 
 def test_no_edges_have_no_best() -> None:
     none = np.empty(0, dtype=np.int32)
-    assert best_of_each(none, np.empty(0), 3).size == 0
+    assert best_of_each(none, none, np.empty(0), 3).size == 0
 
 
 def test_rows_name_the_item_of_every_entry_and_the_repr_shows_sizes_only() -> None:

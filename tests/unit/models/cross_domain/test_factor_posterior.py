@@ -106,6 +106,27 @@ def test_loadings_and_a_posterior_by_hand() -> None:
     assert made.predict([0, 1], [4.0, 2.0]) == pytest.approx([3.0 + weight, 3.0 - weight])
 
 
+def test_loadings_are_what_their_formula_says() -> None:
+    """Written out again, for unequal directions and items: one of them, off by noise, has a negative count."""
+    world, sigma = planted(600), 15.0
+    d, n, gram = moments(world.ratings)
+    head = np.arange(1, 40, 2)
+    n[3] = -12.0
+    gram = noisy(gram[np.ix_(head, head)], sigma)
+    made = factor_posterior(d, n, 2.0, 9.0, head, gram, sigma, 20, SETTINGS)
+    values, vectors = np.linalg.eigh(gram - np.diag(np.diag(gram)))
+    kept = [place for place in range(20)[::-1] if values[place] > 1.05 * 2 * sigma * math.sqrt(20)]
+    strength = np.sqrt(values[kept] ** 2 - 4 * 20 * sigma**2)
+    seen = np.maximum(n[head], 9.0)
+    plain = vectors[:, kept] * np.sqrt(strength) / (seen / seen.mean() + 0.2)[:, None]
+    share = 0.2 * (np.square(2.0 * strength / (values[kept] + strength))).sum()
+    plain *= math.sqrt(share * 0.73 / np.average(np.square(plain).sum(axis=1), weights=seen))
+    assert 0.0 < share < 0.5
+    assert len(kept) == made.directions >= 2
+    assert np.abs(made.loadings) == pytest.approx(np.abs(plain), rel=1e-8)
+    assert made.noise == pytest.approx(0.73 * (1.0 - share))
+
+
 def test_what_taste_adds_is_cut_to_its_reach() -> None:
     made = model(planted(400), settings=replace(SETTINGS, reach=0.1))
     plain, rated = made.offsets, planted(400).ratings
@@ -188,7 +209,9 @@ def test_no_item_is_explained_beyond_the_variance_of_a_rating() -> None:
 
 def test_a_head_of_none_or_one_has_no_pairs() -> None:
     for size in (0, 1):
-        made = factor_posterior([1.0, 2.0], [5.0, 5.0], 1.0, 1.0, np.arange(size), np.zeros((size, size)), 1.0, 1, SETTINGS)
+        made = factor_posterior(
+            [1.0, 2.0], [5.0, 5.0], 1.0, 1.0, np.arange(size), np.zeros((size, size)), 1.0, 1, SETTINGS
+        )
         assert made.directions == 0
         assert isinstance(made.offsets, Offsets)
 

@@ -56,7 +56,7 @@ def test_an_alter_ego_holds_means_and_real_ratings_win() -> None:
 
 
 def test_a_prediction_by_hand() -> None:
-    """Ratings 5 and 4: level 4.5, alter ego 4.5 of item 3. A rating of 2 of item 2 has no image: level 11/3, 4.5 stands 5/6 above."""
+    """Ratings 5 and 4 make an alter ego of 4.5 of item 3; a 2 of item 2 has no image. The level is 11/3, and 4.5 is 5/6 above."""
     made = small()
     above = 4.5 - 11 / 3
     moved = np.array([0.0, 0.25 * above / (0.25 + 0.2), 0.5 * above / (0.5 + 0.2)])
@@ -86,7 +86,13 @@ def test_in_noise_nothing_is_mapped() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"settings": TransferSettings()}, {"gram": GRAM[:5, :5]}, {"gram": GRAM + np.triu(GRAM)}, {"k": 0}, {"edge": -1.0}],
+    [
+        {"settings": TransferSettings()},
+        {"gram": GRAM[:5, :5]},
+        {"gram": GRAM + np.triu(GRAM)},
+        {"k": 0},
+        {"edge": -1.0},
+    ],
 )
 def test_wrong_moments_are_refused(wrong: dict[str, Any]) -> None:
     right = {"gram": GRAM, "d": np.zeros(6), "n": np.ones(6), "sigmas": NO_NOISE, "n_source": 3, "settings": OWN}

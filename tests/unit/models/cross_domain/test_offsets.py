@@ -33,7 +33,7 @@ def test_around_a_constant_the_means_of_the_domains_are_read_from_the_sums() -> 
     assert made.means == pytest.approx((4.8, 3.3))
     left, seen, mean = np.array([2.0, -2.0, -1.5, 1.5]), np.array([6.0, 4, 5, 5]), np.array([1.0, 1, -0.5, -0.5])
     assert made.values == pytest.approx(left * seen * 0.12 / (seen**2 * 0.12 + 4.0 + mean**2 + 0.73 * seen), rel=1e-12)
-    assert made.expected == pytest.approx(made.values + [4.8, 4.8, 3.3, 3.3])
+    assert made.expected == pytest.approx(made.values + np.array([4.8, 4.8, 3.3, 3.3]))
 
 
 def test_levels_and_predictions_by_hand() -> None:

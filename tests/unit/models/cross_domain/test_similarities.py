@@ -189,3 +189,28 @@ def test_bad_input_is_refused_with_what_to_do() -> None:
     for wrong in ({"shrink": -1}, {"most_each": 0}, {"way": "fast"}, {"threads": 0}):
         with pytest.raises(InvalidParameter):
             edges_of(ratings, **wrong)
+
+
+def test_counts_come_apart_again_up_to_the_largest() -> None:
+    """Two counts share one float: who rated both, and who agree less who differ."""
+    loops = pytest.importorskip("tacit.models.cross_domain.similarity_loops_compiled", exc_type=ImportError)
+    most = (1 << 26) - 1
+    for together, agreed in ((1, 0), (1, 1), (2, 1), (7, 3), (most, 0), (most, most), (most, most // 2), (most, 1)):
+        packed = together + loops._PACK * (2 * agreed - together)
+        assert loops._counts.py_func(packed) == (agreed, together)
+
+
+def test_auto_is_compiled_where_it_can_be_and_else_what_takes_fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tacit.models.cross_domain import similarity_loops, similarity_loops_plain
+    from tacit.models.cross_domain.centred import centred
+
+    full = centred(sparse.csr_array(np.arange(1.0, 61.0).reshape(10, 6)))
+    few = centred(sparse.csr_array(np.eye(40)))
+    monkeypatch.setattr(similarity_loops, "find_spec", lambda name: None)
+    assert similarity_loops.chosen("auto", full) == (similarity_loops_plain, True)
+    assert similarity_loops.chosen("auto", few) == (similarity_loops_plain, False)
+    monkeypatch.setattr(similarity_loops, "_MOST_DENSE", 5)
+    assert similarity_loops.chosen("auto", full) == (similarity_loops_plain, False)
+    if find_spec("numba"):
+        monkeypatch.setattr(similarity_loops, "find_spec", lambda name: name)
+        assert similarity_loops.chosen("auto", full)[0].__name__.endswith("compiled")
