@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.checks import whole
-from tacit.curator.fit import RATED_AT_ALL, listed_items
+from tacit.curator.fit import RATED_AT_ALL
 from tacit.data.catalogue import Catalogue
 from tacit.data.clock import MISSING_TIME
 from tacit.data.ids import encode, natural
@@ -100,41 +100,53 @@ class BothDomains:
         theirs. Where a domain has no list at all, that is refused, unless ``public_catalogue`` says that its items are public all
         the same: then the guarantee assumes so.
         """
-        if catalogues is not None:
-            source, target = (
-                over(part, ids) for part, ids in zip((domains.source, domains.target), catalogues, strict=True)
-            )
-            domains = TwoDomains(source, target)
         scale = one_scale(domains)
-        parts = [listed_items(part) for part in (domains.source, domains.target)]
-        assumed = tuple(sorted({reason for _, reasons in parts for reason in reasons}))
-        if assumed and not public_catalogue:
-            without = [
-                f"the {side}"
-                for side, (_, reasons) in zip(("source", "target"), parts, strict=True)
-                if RATED_AT_ALL in reasons
-            ]
+        if catalogues is None:
+            lists = [_list_of(part.catalogue) for part in (domains.source, domains.target)]
+        else:
+            lists = [Catalogue(_checked_list(ids, part)) for ids, part in zip(catalogues, _both(domains), strict=True)]
+        without = [f"the {side}" for side, found in zip(("source", "target"), lists, strict=True) if found is None]
+        if without and not public_catalogue:
             raise InvalidParameter(
                 f"{' and '.join(without)} came without a list of items, and which items were rated at all is private. Give public "
                 "lists, catalogues=(source_items, target_items); or, if the rated items are public, say public_catalogue=True: the "
                 "guarantee then says that it assumes so."
             )
-        source, target = (part for part, _ in parts)
-        kept = replace(domains, source=source, target=target)
-        return cls(
-            source.catalogue,
-            target.catalogue,
-            scale,
-            lambda least: union(kept, least)[0],
-            name_of(domains),
-            assumed,
-        )
+        source, target = (found or part.catalogue for found, part in zip(lists, _both(domains), strict=True))
+
+        def read(least: int) -> sparse.csr_array:
+            return union(TwoDomains(over(domains.source, source), over(domains.target, target)), least)[0]
+
+        return cls(source, target, scale, read, name_of(domains), (RATED_AT_ALL,) if without else ())
 
 
-def over(ratings: Ratings, ids: Sequence[Any]) -> Ratings:
-    """The same ratings over a public list of items, rated or not; ratings of other items are left out."""
+def over(ratings: Ratings, catalogue: Catalogue) -> Ratings:
+    """The same ratings over another list of items, rated or not; ratings of items that it does not name are left out."""
+    if catalogue is ratings.catalogue:
+        return ratings
+    known, listed = ratings.catalogue.ids, catalogue.ids
+    place = np.minimum(np.searchsorted(listed, known), listed.size - 1)
+    part = ratings.subset((listed[place] == known)[ratings.items])
+    codes = place.astype(np.int32)[part.items]  # both lists ascend, and so do the codes of a row
+    return replace(part, items=codes, catalogue=catalogue)
+
+
+def _both(domains: TwoDomains) -> tuple[Ratings, Ratings]:
+    return domains.source, domains.target
+
+
+def _list_of(catalogue: Catalogue) -> Catalogue | None:
+    """What a list names of a catalogue; None where there is no list, and its items are known by ratings alone."""
+    listed = catalogue.listed
+    if listed.all():
+        return catalogue
+    return catalogue.select(np.flatnonzero(listed).astype(np.int32)) if listed.any() else None
+
+
+def _checked_list(ids: Sequence[Any], ratings: Ratings) -> NDArray[Any]:
+    """A public list of ids, ascending, in the kind of the ratings' own: the same file may write 17 and "17"."""
     known = ratings.catalogue.ids
-    wished = np.array(list(ids)) if not isinstance(ids, str) else np.zeros(0)
+    wished = np.zeros(0) if isinstance(ids, str) else np.array(list(ids))
     if wished.ndim != 1 or wished.dtype.kind not in "iuU" or not wished.size:
         raise InvalidParameter("a catalogue is a list of ids, all whole numbers or all texts.")
     if wished.dtype.kind != known.dtype.kind and known.size:
@@ -143,12 +155,7 @@ def over(ratings: Ratings, ids: Sequence[Any]) -> Ratings:
             raise InvalidParameter(
                 "a catalogue names items by texts, and the ratings by whole numbers: write both alike."
             )
-    listed = np.unique(wished)
-    place = np.minimum(np.searchsorted(listed, known), listed.size - 1)
-    is_listed = listed[place] == known
-    part = ratings.subset(is_listed[ratings.items])
-    codes = place.astype(np.int32)[part.items]  # both lists ascend, and so do the codes of a row
-    return replace(part, items=codes, catalogue=Catalogue(listed))
+    return np.unique(wished)
 
 
 def name_of(domains: TwoDomains) -> str:
@@ -179,20 +186,39 @@ def union(domains: TwoDomains, least: int = 1) -> tuple[sparse.csr_array, NDArra
     times = None if all(part.times is None for part in parts) else np.concatenate([_times(part) for part in parts])
     people, person = np.unique(domains.source.user_ids, return_inverse=True)
     owner = np.concatenate([person[part.users] for part in parts])
-    order = np.flatnonzero(np.isfinite(values))
-    keys: tuple[NDArray[Any], ...] = (items[order], owner[order])
-    if people.size < domains.n_users and times is not None:
-        keys = (times[order], *keys)  # of one person's ratings of one item the latest stands last
-    order = order[np.lexsort(keys)]  # stable: of equal times the last row
-    last = np.ones(order.size, dtype=np.bool_)
-    last[:-1] = (owner[order[1:]] != owner[order[:-1]]) | (items[order[1:]] != items[order[:-1]])
-    order = order[last]
+    order = _by_person(domains) if people.size == domains.n_users else _merged(owner, items, times)
+    order = order[np.isfinite(values[order])]
     side = 2 * owner[order] + (items[order] >= n_source)
     order = order[(np.bincount(side, minlength=2 * people.size) >= least)[side]]
     starts = np.concatenate([[0], np.cumsum(np.bincount(owner[order], minlength=people.size))])
     shape = (people.size, n_source + domains.target.n_items)
     table = sparse.csr_array((values[order], items[order], starts), shape=shape)
     return table, None if times is None else times[order]
+
+
+def _by_person(domains: TwoDomains) -> NDArray[np.int64]:
+    """The rows of both domains by person and then by item, as each domain has them already, where nobody has two ids."""
+    source, target = _both(domains)
+    ids = np.argsort(np.argsort(source.user_ids, kind="stable"), kind="stable")
+    if (np.diff(ids) < 0).any():  # people in another order than that of their ids
+        owner = np.concatenate([ids[source.users], ids[target.users]])
+        return np.argsort(owner, kind="stable")
+    places = [
+        np.arange(len(source)) + np.repeat(target.starts[:-1].astype(np.int64), source.counts),
+        np.arange(len(target)) + np.repeat(source.starts[1:].astype(np.int64), target.counts),
+    ]
+    order = np.empty(len(source) + len(target), dtype=np.int64)
+    order[np.concatenate(places)] = np.arange(order.size)
+    return order
+
+
+def _merged(owner: NDArray[Any], items: NDArray[Any], times: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """The rows by person and then by item, of one person's ratings of one item the latest; of equal times the last row."""
+    keys: tuple[NDArray[Any], ...] = (items, owner) if times is None else (times, items, owner)
+    order = np.lexsort(keys)  # stable
+    last = np.ones(order.size, dtype=np.bool_)
+    last[:-1] = (owner[order[1:]] != owner[order[:-1]]) | (items[order[1:]] != items[order[:-1]])
+    return order[last]
 
 
 def _times(ratings: Ratings) -> NDArray[np.int64]:

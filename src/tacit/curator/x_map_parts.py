@@ -20,9 +20,8 @@ from tacit.data.scale import Scale
 from tacit.messages.cross_domain_parts import known_ratings
 from tacit.models.cross_domain.alter_egos import AlterEgos, alter_egos
 from tacit.models.cross_domain.averages import mean_of
-from tacit.models.cross_domain.layers import layers
-from tacit.models.cross_domain.legs import checked_order, pruned
-from tacit.models.cross_domain.similarities import edges_of
+from tacit.models.cross_domain.legs import checked_order
+from tacit.models.cross_domain.streamed import streamed
 from tacit.models.cross_domain.x_sim import XSim, x_sim
 
 NOBODY_IN_BOTH = (
@@ -52,8 +51,8 @@ class Graph:
 
     def x_sim(self, table: sparse.csr_array, n_source: int) -> XSim:
         """X-SIM of all source and target items that a path joins; nothing where nobody rated in both."""
-        edges = edges_of(table, shrink=self.significant)
-        return x_sim(pruned(edges, layers(edges, n_source), n_source, self.edges, self.by))
+        _, legs = streamed(table, n_source, self.edges, by=self.by, shrink=self.significant)
+        return x_sim(legs)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

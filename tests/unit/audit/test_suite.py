@@ -391,6 +391,16 @@ def test_federated_prototypes_rest_on_their_steps_and_on_moment_shares() -> None
     )
 
 
+def test_cross_domain_rests_on_moments_and_on_replacements() -> None:
+    assert suite.selected(["cross-domain"]) == (
+        "private-replacement",
+        "offset-sums",
+        "pair-moments",
+        "rating-moments",
+        "transfer-moments",
+    )
+
+
 def test_boxed_scores_are_enumerated_plain_and_calibrated(exact_report: AuditReport) -> None:
     cases = {(finding.name, finding.case) for finding in exact_report.mechanisms}
     for name in (ExponentialMechanism.name, PermuteAndFlip.name):

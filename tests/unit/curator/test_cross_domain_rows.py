@@ -6,13 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.curator.cross_domain_rows import BothDomains, over, union
+from tacit.curator.cross_domain_rows import BothDomains, _checked_list, over, union
 from tacit.curator.fit import RATED_AT_ALL
+from tacit.data.catalogue import Catalogue
 from tacit.data.clock import MISSING_TIME
 from tacit.data.pairs import TwoDomains
+from tacit.data.ratings import Ratings
 from tacit.data.scale import COUNTS, HALF_STARS, STARS, Scale
 from tacit.errors import InvalidParameter
 from tests.unit.curator.cross_domain_world import TABLE, ratings, small
+
+
+def listed(part: Ratings, ids: Any) -> Ratings:
+    return over(part, Catalogue(_checked_list(ids, part)))
 
 
 def dense(table: Any) -> list[list[float]]:
@@ -81,6 +87,23 @@ def test_a_person_is_counted_over_all_her_rows() -> None:
     rows = np.array([[5, 4, 0, 0], [0, 0, 3, 2]])
     domains = small(rows, cut=3, user_ids=np.zeros(2, dtype=np.int64))
     assert union(domains, 3)[0].toarray().tolist() == [[5, 4, 3, 0]]
+
+
+@pytest.mark.parametrize("ids", [[3, 1, 2, 0, 7, 6, 5, 4], [7, 6, 5, 4, 3, 2, 1, 0], [1, 2, 3, 4, 5, 6, 7, 8]], ids=str)
+def test_people_in_any_order_have_the_same_rows(ids: list[int]) -> None:
+    table, _ = union(small(user_ids=np.array(ids)))
+    assert dense(table) == TABLE[np.argsort(ids)].tolist()
+    assert table.has_sorted_indices
+
+
+def test_a_value_that_is_not_finite_does_not_win_over_an_earlier_one() -> None:
+    """The latest rating counts, and if it is no rating there is none: what a person's row is follows from her rows alone."""
+    rows = np.array([[5, 4, 2], [3, 0, 2]])
+    domains = small(rows, cut=2, user_ids=np.zeros(2, dtype=np.int64))
+    values = domains.source.values.copy()
+    values[2] = np.nan
+    table, _ = union(TwoDomains(replace(domains.source, values=values), domains.target))
+    assert dense(table) == [[0, 4, 2]]
 
 
 # ---- what is public
@@ -164,13 +187,14 @@ def test_public_lists_hold_what_nobody_rated_and_leave_out_the_rest() -> None:
 
 def test_a_list_of_texts_that_are_numbers_names_the_same_items() -> None:
     assert (
-        dense(union(TwoDomains(over(small().source, ["0", "2"]), small().target))[0]) == np.delete(TABLE, 1, 1).tolist()
+        dense(union(TwoDomains(listed(small().source, ["0", "2"]), small().target))[0])
+        == np.delete(TABLE, 1, 1).tolist()
     )
     text = replace(small().source, catalogue=replace(small().source.catalogue, ids=np.array(["0", "1", "2"])))
-    assert over(text, [1, 2]).catalogue.ids.tolist() == ["1", "2"]
+    assert listed(text, [1, 2]).catalogue.ids.tolist() == ["1", "2"]
 
 
 @pytest.mark.parametrize("ids", [[], "abc", [1.5], [["a"]], ["a", "b"]], ids=str)
 def test_what_is_no_list_of_ids_is_refused(ids: Any) -> None:
     with pytest.raises(InvalidParameter, match="a catalogue"):
-        over(small().source, ids)
+        listed(small().source, ids)

@@ -63,7 +63,7 @@ def moments(session: SparkSession, asked: argparse.Namespace) -> str:
     finally:
         curator.close()
         rows.forget()
-    return f"{model!r}: {model.save(asked.out)}"
+    return f"{model.save(asked.out)}: {model!r}"
 
 
 def _named(found: DataFrame, placed: DataFrame) -> DataFrame:

@@ -33,6 +33,7 @@ def evaluate(
     for place, (name, part) in enumerate(parts.items()):
         told(name, place, len(parts))
         found.join(part())
+    found.rows += found.ahead()
     known = [row for row in found.rows if row.setting.get("world") in {*reference.SYNTHETIC, *_known(chosen)}]
     beside, near = reference.compared(known)
     claims = [*found.claims, *verdicts(found), *near]

@@ -12,6 +12,7 @@ from tacit.evaluation.result import Row
 from tacit.evaluation.statistics import Estimate, mean
 
 MAE, RMSE, NDCG, RECALL = "MAE", "RMSE", "NDCG@10", "recall@10"
+AHEAD = "MAE less item average's"  # user by user: what a split has in common cancels out
 K = 10
 LIKED = 0.75  # of the way from the low to the high end of the scale: 4 of 5 stars
 _DISCOUNT = 1.0 / np.log2(np.arange(2, K + 2))

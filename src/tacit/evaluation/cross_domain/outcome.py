@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tacit.evaluation.cross_domain.measures import Scored, over_draws, over_splits, rows
+from tacit.evaluation.cross_domain import names
+from tacit.evaluation.cross_domain.measures import AHEAD, Scored, over_draws, over_splits, rows
 from tacit.evaluation.federated_prototypes.rows import settled
 from tacit.evaluation.part import Part
 from tacit.evaluation.result import Claim, Row
@@ -37,6 +38,20 @@ class Outcome:
 
     def find(self, method: str, **setting: Value) -> Scored | None:
         return self.scored.get((method, settled(setting)))
+
+    def ahead(self) -> list[Row]:
+        """How far each method's error is from that of item averages in the same split, below 0 where it is lower."""
+        found = []
+        for (method, setting), one in self.scored.items():
+            named = dict(setting)
+            base = self.find(names.ITEM_AVERAGE, **named) or self.find(
+                names.ITEM_AVERAGE, world=named["world"], epsilon=names.INF
+            )
+            if method != names.ITEM_AVERAGE and base is not None and base.errors.size == one.errors.size:
+                found.append(
+                    Row.of(method, AHEAD, difference(one.errors, base.errors, one.users), **_in_order(setting))
+                )
+        return found
 
     def lower(self, one: Scored, other: Scored) -> Estimate:
         """How far the error of ``one`` is below that of ``other``, user by user."""

@@ -16,11 +16,15 @@ from tacit.evaluation.federated_prototypes.chance import rng_of
 
 Part = Callable[[], Outcome]
 
-WORLDS = {Effort.QUICK: 1, Effort.DEFAULT: 3, Effort.FULL: 5}
-SPLITS = {Effort.QUICK: 1, Effort.DEFAULT: 4, Effort.FULL: 8}
-DRAWS = {Effort.QUICK: 1, Effort.DEFAULT: 2, Effort.FULL: 5}
+WORLDS = {Effort.QUICK: 1, Effort.DEFAULT: 5, Effort.FULL: 8}
+SPLITS = {Effort.QUICK: 1, Effort.DEFAULT: 5, Effort.FULL: 10}
+DRAWS = {
+    Effort.QUICK: 1,
+    Effort.DEFAULT: 1,
+    Effort.FULL: 3,
+}  # of noise, for each split, which has noise of its own anyhow
 MANY = 500_000  # ratings: one split, fewer lists, no links cut
-LISTED = {Effort.QUICK: 40, Effort.DEFAULT: 200, Effort.FULL: 1000}
+LISTED = {Effort.QUICK: 40, Effort.DEFAULT: 100, Effort.FULL: 1000}
 FEW_LISTED = 100
 _BESIDE = (names.ITEM_AVERAGE, names.USER_MEAN, names.NX, names.ALS)
 _SLOW = (names.REMOTE_USER, names.NX_UB, names.NX_MANY[10])
@@ -38,7 +42,9 @@ def made_up(effort: Effort, seed: int) -> dict[str, Part]:
         "theorems": partial(_theorems, effort, seed),
     }
     if effort is not Effort.QUICK:
-        chosen[LARGE] = partial(_synthetic, LARGE, What(_BESIDE, published=False, draws=1), effort, seed, 1)
+        chosen[LARGE] = partial(
+            _synthetic, LARGE, What(_BESIDE, published=False, draws=1 + DRAWS[effort]), effort, seed, 1
+        )
     return chosen
 
 
@@ -50,7 +56,7 @@ def real(world: World, effort: Effort, seed: int) -> dict[str, Part]:
     what = What(
         plain,
         published=not (many and effort is Effort.QUICK),
-        draws=1 if many else DRAWS[effort],
+        draws=1 + DRAWS[effort] if many and effort is not Effort.QUICK else DRAWS[effort],
         listed=min(FEW_LISTED, LISTED[effort]) if many else LISTED[effort],
     )
     chosen: dict[str, Part] = {world.name: partial(tried, splits, what, effort, seed)}

@@ -87,11 +87,11 @@ def noisy_items(known: Known, epsilon: float, noise: Noise) -> tuple[NoisyItems,
     return NoisyItems(plain.means, plain.directions, plain.rated, plain.significant, table), mechanism.guarantee
 
 
-def by_noisy_items(known: Known, items: NoisyItems, egos: AlterEgos) -> Floats:
-    """The published prediction, with item means as base."""
+def by_noisy_items(known: Known, items: NoisyItems, egos: AlterEgos, level: Floats | None = None) -> Floats:
+    """The published prediction, with item means as base; or with the user's ``level``."""
     return known.table(
         lambda users, wanted: items.predict(
-            egos, users, wanted, known.scale, k=K, similar=Similar.STATIC, level=None, alpha=ALPHA
+            egos, users, wanted, known.scale, k=K, similar=Similar.STATIC, level=level, alpha=ALPHA
         )
     )
 
@@ -100,6 +100,8 @@ def published(known: Known, noise_of: NoiseOf) -> Iterator[Drawn]:
     """The paper's settings: .3 for a replacement, .8 for similar items."""
     items, of_items = noisy_items(known, FURTHER, noise_of(names.NX_NOISY))
     yield Drawn(names.NX_NOISY, {OF_ITEMS: FURTHER}, by_noisy_items(known, items, known.egos), of_items)
+    moved = by_noisy_items(known, items, known.egos, known.level)
+    yield Drawn(names.NX_NOISY_USER, {OF_ITEMS: FURTHER}, moved, of_items)
     for draw, plain, by_users, noised in (
         (top, names.PRS_TOP, names.PRS_TOP_UB, names.PRS_TOP_NOISY),
         (positive, names.PRS_VALID, names.PRS_VALID_UB, names.PRS_VALID_NOISY),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tacit.evaluation.cross_domain import names
-from tacit.evaluation.cross_domain.measures import MAE
+from tacit.evaluation.cross_domain.measures import AHEAD, MAE
 from tacit.evaluation.federated_prototypes.rows import key_of, settled
 from tacit.evaluation.result import Claim, Row, Setting
 
@@ -140,7 +140,16 @@ def _sweeps() -> Iterator[Given]:
 
 
 def given() -> list[Given]:
-    return [one for part in (_plain(), _draws(), _moments(), _beside(), _sweeps()) for one in part]
+    """Errors, and how far each is from that of item averages: worlds and splits move all errors together."""
+    found = [one for part in (_plain(), _draws(), _moments(), _beside(), _sweeps()) for one in part]
+    base = {settled(one.setting): one.value for one in found if one.method == names.ITEM_AVERAGE}
+    ahead = []
+    for one in found:
+        plain = settled({"world": one.setting["world"], "epsilon": names.INF})
+        level = base.get(settled(one.setting), base.get(plain))
+        if level is not None and one.method != names.ITEM_AVERAGE:
+            ahead.append(Given(one.method, one.setting, one.value - level, AHEAD))
+    return found + ahead
 
 
 def compared(rows: Iterable[Row]) -> tuple[list[Row], list[Claim]]:

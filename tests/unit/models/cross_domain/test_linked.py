@@ -50,7 +50,7 @@ def test_items_of_negative_cosine_say_nothing_by_default() -> None:
     source = matrix([{0: 5.0, 1: 1.0}, {0: 1.0, 1: 5.0}, {0: 4.0, 1: 4.5}], 2)
     target = matrix([{0: 4.0}, {0: 2.0}, {}], 1)
     ready = linked(source, target, 0)
-    plain, signed = (ready.predict([2], [0], (-9.0, 9.0), signed=which) for which in (False, True))
+    plain, signed = ready.predict([2], [0], (-9.0, 9.0)), ready.predict([2], [0], (-9.0, 9.0), signed=True)
     assert plain == pytest.approx([3.0 + 4.0 - 10.0 / 3.0])
     assert signed[0] < plain[0]
 

@@ -118,6 +118,24 @@ def test_small_blocks_give_the_same(paths: int, cells: int, sparse: int, monkeyp
         assert_same(x_sim(legs, way), expected, TOLERANCES[way])
 
 
+def test_no_more_paths_are_listed_at_a_time_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    legs, held = drawn_legs(1), []
+    summed = module._summed
+
+    def noted(paths: Any, n_source: int, n_target: int) -> Any:
+        held.append(len(paths))
+        return summed(paths, n_source, n_target)
+
+    monkeypatch.setattr(module, "_summed", noted)
+    x_sim(legs, "enumerate")
+    assert len(held) == 1
+    whole = held.pop()
+    monkeypatch.setattr(module, "_PATHS", 30)  # more than any partial path has to go on with, fewer than one item has
+    x_sim(legs, "enumerate")
+    assert sum(held) == whole > 30
+    assert max(held) <= 30
+
+
 @pytest.mark.parametrize("most", [1, 60, 900])
 def test_large_significances_are_integrated_with_more_nodes(most: int) -> None:
     legs = drawn_legs(2, most=most)
