@@ -23,7 +23,7 @@ from tacit.errors import TacitError
 from tacit.mechanisms import PairMoments, RatingBounds
 from tacit.models.cross_domain.centred import centred
 from tacit.models.cross_domain.layers import layers
-from tacit.models.cross_domain.legs import pruned
+from tacit.models.cross_domain.legs import Leg, Legs, pruned
 from tacit.models.cross_domain.similar_items import top_similar
 from tacit.models.cross_domain.similarities import edges_of
 from tacit.models.cross_domain.streamed import streamed
@@ -50,7 +50,7 @@ def run() -> list[Row]:
             found += _similarities(name, ratings, implicit)
             found += _paths(name, *_halves(ratings))
             found += _moments(name, ratings)
-    return found + cross_domain_sizes.run()
+    return [*found, *(_quadrature(kept) for kept in (5, 8)), *cross_domain_sizes.run()]
 
 
 def cpu(work: Callable[[], object]) -> float:
@@ -130,7 +130,6 @@ def _halves(ratings: sparse.csr_array) -> tuple[sparse.csr_array, int]:
 
 def _paths(name: str, ratings: sparse.csr_array, n_source: int) -> list[Row]:
     edges = edges_of(ratings)
-    legs = pruned(edges, layers(edges, n_source), n_source, _KEPT)
 
     def extended() -> object:
         return x_sim(pruned(edges, layers(edges, n_source), n_source, _KEPT))
@@ -139,26 +138,33 @@ def _paths(name: str, ratings: sparse.csr_array, n_source: int) -> list[Row]:
         return x_sim(streamed(ratings, n_source, _KEPT)[1])
 
     note = f"items of even and of odd codes as two domains, {_KEPT} edges kept"
-    sparse_legs = streamed(cross_domain_sizes.table(100_000, 40, 20_000), 10_000, _KEPT)[1]
-    listed, integrated = x_sim(sparse_legs, "enumerate"), x_sim(sparse_legs, "quadrature")
-    apart = float(np.abs(listed.values - integrated.values).max())
-    found = [
+    return [
         turns(f"{name}, layers, pruning and X-SIM", "our similarities", lambda: cpu(extended),
               lambda: cpu(lambda: edges_of(ratings)), target=1.0, note=note, rounds=3),
         turns(f"{name}, streamed and X-SIM", "the same by all edges", lambda: cpu(at_once),
               lambda: cpu(lambda: (edges_of(ratings), extended())), target=None, note=note, rounds=3),
     ]  # fmt: skip
-    if name == "ml-100k":  # the made-up legs are the same for both
-        found.append(
-            turns("X-SIM by quadrature", "by listing the paths", lambda: cpu(lambda: x_sim(sparse_legs, "quadrature")),
-                  lambda: cpu(lambda: x_sim(sparse_legs, "enumerate")), target=None, rounds=3,
-                  note=f"100,000 made-up ratings of 20,000 items; largest difference {apart:.1g}")
-        )  # fmt: skip
-        found.append(
-            turns(f"{name}, X-SIM by quadrature", "by listing the paths", lambda: cpu(lambda: x_sim(legs, "quadrature")),
-                  lambda: cpu(lambda: x_sim(legs, "enumerate")), target=None, rounds=3, note=note)
-        )  # fmt: skip
-    return found
+
+
+def _quadrature(kept: int) -> Row:
+    """Legs of 200 far, 200 near and 100 bridge items on each side, drawn at random: the paths are many and the items few."""
+    rng = np.random.default_rng(4)
+
+    def leg(outer: int, count: int, inner: int) -> Leg:
+        second = np.concatenate([np.sort(rng.permutation(100)[:kept]) for _ in range(count)]) + inner
+        cosine, share = rng.uniform(-1.0, 1.0, second.size), rng.uniform(0.01, 0.5, second.size)
+        first = np.repeat(np.arange(outer, outer + count), kept)
+        return Leg(first.astype(np.int32), second.astype(np.int32), cosine, rng.integers(1, 20, second.size), share)
+
+    legs = Legs(
+        1_000, 500, leg(300, 200, 100), leg(100, 200, 0), leg(0, 100, 500), leg(600, 200, 500), leg(800, 200, 600)
+    )
+    listed, integrated = x_sim(legs, "enumerate"), x_sim(legs, "quadrature")
+    apart = float(np.abs(listed.values - integrated.values).max())
+    chains = 100 + 200 * kept + 200 * kept**2
+    return turns(f"X-SIM by quadrature, {chains * kept * chains // 100:,} paths", "by listing the paths",
+                 lambda: cpu(lambda: x_sim(legs, "quadrature")), lambda: cpu(lambda: x_sim(legs, "enumerate")), target=None,
+                 rounds=3, note=f"made-up legs of 1,000 items, {kept} edges kept; largest difference {apart:.1g}")  # fmt: skip
 
 
 def _moments(name: str, ratings: sparse.csr_array) -> list[Row]:

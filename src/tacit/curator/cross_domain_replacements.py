@@ -51,7 +51,7 @@ def release(
     listed, graph = transfers.listed, Graph(significant, edges, by, least)
     asking = _places("sources", sources, listed.source)
     offered = _places("candidates", candidates, listed.target)
-    mechanism = affordable(offered.size, asking.size, asked, account.terms.accounting)
+    mechanism = affordable(offered.size, asking.size, asked, account.terms.accounting, pure=not account.delta)
     guarantee = account.promised(mechanism.guarantee, (*listed.assumed, SERVED, NOT_THE_RECOMMENDER))
     named = tuple(listed.source.ids[asking].tolist()), tuple(listed.target.ids[offered].tolist())
     bounds = (listed.scale.low, listed.scale.high)
@@ -70,14 +70,17 @@ def release(
     return Replacements.from_json(account.release(asked.release_id(Mode.PRS_VALID, what), what, guarantee, draw))
 
 
-def affordable(candidates: int, draws: int, asked: Asked, accounting: Accounting) -> PrivateReplacement:
-    """Draws that together cost no more than was asked for, where charges add up in this way.
+def affordable(
+    candidates: int, draws: int, asked: Asked, accounting: Accounting, *, pure: bool = False
+) -> PrivateReplacement:
+    """Draws that together cost no more than was asked for, where charges add up in this way; ``pure`` without any delta.
 
     Among others that add up by zCDP the draws may be worth less than alone: a pure epsilon costs more there than it is worth at a
     delta. They then get an equal share of rho, and their plain sum is what is promised beside it.
     """
     if accounting is not Accounting.ZCDP:
-        return PrivateReplacement(candidates, draws, *in_units(asked.epsilon, asked.delta))
+        epsilon, delta = in_units(asked.epsilon, asked.delta)
+        return PrivateReplacement(candidates, draws, epsilon, 0.0 if pure else delta)
     made = PrivateReplacement(candidates, draws, epsilon_within(asked.epsilon, asked.delta), asked.delta)
     allowed, rho = rho_within(asked.epsilon, asked.delta), rho_exactly(made.guarantee)
     if rho is not None and rho <= allowed:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.checks import keep, whole
-from tacit.curator.cross_domain_rows import LEAST_RATINGS, one_scale, union
+from tacit.curator.cross_domain_rows import LEAST_RATINGS, one_scale
+from tacit.curator.cross_domain_union import union
 from tacit.data.catalogue import Catalogue
 from tacit.data.clock import MISSING_TIME
 from tacit.data.pairs import TwoDomains
@@ -93,7 +94,7 @@ class Held:
         rows = np.repeat(np.arange(counts.size), counts)
         first = np.bincount(rows, weights=self.table.indices < self.n_source, minlength=counts.size)
         if not ((first > 0) & (first < counts)).any():
-            warnings.warn(NOBODY_IN_BOTH, UserWarning, stacklevel=4)
+            warnings.warn(NOBODY_IN_BOTH, UserWarning, stacklevel=6)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.curator import Curator
-from tacit.curator.cross_domain_rows import union
+from tacit.curator.cross_domain_union import union
 from tacit.data import COUNTS, MISSING_TIME, STARS, TwoDomains, from_arrays, read_amazon
 from tacit.errors import InvalidData, InvalidParameter, RatingOutsideScale
 from tacit.models.cross_domain.similarities import edges_of

@@ -10,7 +10,8 @@ import pytest
 from tacit.curator.cross_domain_budget import mu_within
 from tacit.curator.cross_domain_modes import Asked
 from tacit.curator.cross_domain_moments import Post, _chosen, planned
-from tacit.curator.cross_domain_rows import BothDomains, union
+from tacit.curator.cross_domain_rows import BothDomains
+from tacit.curator.cross_domain_union import union
 from tacit.data.pairs import TwoDomains
 from tacit.errors import InvalidParameter
 from tacit.ledger import Accounting, Budget

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.curator.cross_domain_rows import BothDomains, _checked_list, over, union
+from tacit.curator.cross_domain_rows import BothDomains, _checked_list, over
+from tacit.curator.cross_domain_union import union
 from tacit.curator.fit import RATED_AT_ALL
 from tacit.data.catalogue import Catalogue
 from tacit.data.clock import MISSING_TIME
@@ -162,6 +163,17 @@ def test_an_item_of_both_domains_is_refused_also_where_one_has_numbers_and_the_o
     text = replace(domains.target.catalogue, ids=np.array(["1", "a", "b"]))
     with pytest.raises((InvalidParameter, ValueError), match="both domains"):
         BothDomains(domains.source.catalogue, text, STARS, lambda least: None)
+
+
+def test_items_named_by_numbers_and_by_texts_are_refused_as_no_message_carries_both() -> None:
+    text = Catalogue(np.array(["a", "b", "c"]))
+    with pytest.raises(InvalidParameter, match="name all by texts"):
+        BothDomains(small().source.catalogue, text, STARS, lambda least: None)
+
+
+def test_a_scale_beyond_what_a_message_carries_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="another unit"):
+        BothDomains.of(small(scale=Scale(1.0, 1e7)))
 
 
 def test_neither_repr_nor_digest_reads_a_rating() -> None:

@@ -5,7 +5,17 @@ import pytest
 from scipy import sparse
 
 from tacit.evaluation.cross_domain import measures
-from tacit.evaluation.cross_domain.measures import MAE, NDCG, RECALL, RMSE, Scored, lists, over_draws, over_splits, scored
+from tacit.evaluation.cross_domain.measures import (
+    MAE,
+    NDCG,
+    RECALL,
+    RMSE,
+    Scored,
+    lists,
+    over_draws,
+    over_splits,
+    scored,
+)
 from tacit.evaluation.cross_domain.outcome import DIRECTIONS, Gathering, Outcome
 from tacit.evaluation.cross_domain.splits import Held, hidden, straddlers
 from tacit.evaluation.cross_domain.sweeps import unlinked
@@ -45,7 +55,9 @@ def held_of(rows: list[dict[int, float]], items: int) -> Held:
     for row, ratings in enumerate(rows):
         for item, value in ratings.items():
             table[row, item] = value
-    return Held("w", sparse.csr_array((len(rows), items + 1)), 1, None, 1.0, 5.0, np.arange(len(rows)), table.tocsr(), 0)
+    return Held(
+        "w", sparse.csr_array((len(rows), items + 1)), 1, None, 1.0, 5.0, np.arange(len(rows)), table.tocsr(), 0
+    )
 
 
 def test_errors_are_clipped_to_the_scale_and_counted_by_user() -> None:

@@ -119,7 +119,9 @@ def residuals(two: TwoDomains) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_tastes_mean_the_same_in_both_domains() -> None:
-    source, target = residuals(synthetic(Plan(users=600, items=40, each=25.0, overlap=0.5), rng=np.random.default_rng(2)))
+    source, target = residuals(
+        synthetic(Plan(users=600, items=40, each=25.0, overlap=0.5), rng=np.random.default_rng(2))
+    )
     shuffled = target[np.random.default_rng(3).permutation(len(target))]
     strong, none = (np.linalg.norm(source.T @ one, 2) for one in (target, shuffled))
     assert strong > 2.0 * none  # who is who matters

@@ -84,9 +84,8 @@ def _first(known: Known, epsilon: float | str, noise: Noise) -> Iterator[Tried]:
         found = mechanism.release(held.ratings, noise).value
     guarantee = None if epsilon == names.INF else mechanism.guarantee
     parts = found.matrix(), found.values, found.counts
-    for method, edge in ((names.B1, _NEVER), (names.B1_CAREFUL, EDGE)):
-        mapped = honest_x_map(*parts, found.sds, held.n_source, settings, edge=edge)
-        yield Tried(method, predicted(known, mapped), guarantee, mapped.directions)
+    mapped = honest_x_map(*parts, found.sds, held.n_source, settings, edge=_NEVER)
+    yield Tried(names.B1, predicted(known, mapped), guarantee)
     for method, edge in ((names.B2, NOISE_EDGE), (names.B2_CAREFUL, EDGE)):
         crossed = bridge(*parts, found.users, found.sds, held.n_source, settings, edge=edge)
         yield Tried(method, predicted(known, crossed), guarantee, crossed.directions)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from tacit.models.cross_domain.centred import Centred
 from tacit.models.cross_domain.edges import ROUNDING, By, Edges, best_of_groups, goodness
@@ -60,19 +61,22 @@ def _pruned(pairs: Pairs, k: int, by: By) -> Pairs:
 def _pairs(left: Centred, right: Centred, block: Block, shrink: int, least: int = 1, *, above: bool = False) -> Pairs:
     """The pairs of a block that count; an item is never paired with itself, and with ``above`` only with later ones."""
     rows = np.arange(block.begin, block.begin + len(block.dots))
-    raw = block.dots * (left.scale[rows, None] * right.scale)
-    kept = (np.abs(raw) > ROUNDING) & (block.agreed >= least)
+    skipped = block.begin if above else 0  # no pair of this block is further left
+    dots, agreed = block.dots[:, skipped:], block.agreed[:, skipped:]
+    raw = dots * (left.scale[rows, None] * right.scale[skipped:])
+    kept = (np.abs(raw) > ROUNDING) & (agreed >= least)
     if above:
-        kept &= np.arange(right.n_items) > rows[:, None]
+        kept &= np.arange(skipped, right.n_items) > rows[:, None]
     elif left is right:
         kept[np.arange(rows.size), rows] = False
-    row, second = np.nonzero(kept)
-    cosine, together = raw[row, second], block.together[row, second].astype(np.int64)
-    significance = block.agreed[row, second].astype(np.int64)
+    row, column = np.nonzero(kept)
+    first, second = rows[row], column + skipped
+    cosine, together = raw[row, column], block.together[row, second].astype(np.int64)
+    significance = agreed[row, column].astype(np.int64)
     if shrink:
         cosine *= np.minimum(together, shrink) / shrink
-    either = left.raters[rows[row]] + right.raters[second] - together
-    return Pairs(rows[row].astype(np.int32), second.astype(np.int32), cosine, significance, significance / either)
+    either = left.raters[first] + right.raters[second] - together
+    return Pairs(first.astype(np.int32), second.astype(np.int32), cosine, significance, significance / either)
 
 
 def _mirrored(upper: Pairs, n: int) -> Edges:
@@ -82,7 +86,8 @@ def _mirrored(upper: Pairs, n: int) -> Edges:
     starts = np.concatenate(([0], np.cumsum(earlier + later)))
     opened = np.concatenate(([0], np.cumsum(later)))[:-1]
     forth = np.arange(upper.first.size) + np.repeat(starts[:-1] + earlier - opened, later)
-    turned = np.argsort(upper.second, kind="stable")
+    edges = sparse.csr_array((np.arange(upper.first.size), upper.second, np.append(opened, upper.first.size)), (n, n))
+    turned = sparse.csc_array(edges).data  # sorted by the later item, by counting
     before = np.concatenate(([0], np.cumsum(earlier)))[:-1]
     back = np.arange(upper.first.size) + np.repeat(starts[:-1] - before, earlier)
 

@@ -40,6 +40,7 @@ def released(centred: Any, sigma: float = 0.0, seed: int = 8) -> tuple[Any, Any,
 
 def test_it_is_the_regression_that_its_formula_says() -> None:
     gram, d, n, users = released(planted()[0], sigma=2.0)
+    n[15] = 1  # below its noise, which is 3
     made = bridge(gram, d, n, users, SIGMAS, 12, OWN)
     u_s, u_t, u_b = users[0] + users[2], users[1] + users[2], users[2]
     of_source = gram[:12, :12] * u_b / u_s - u_b * np.outer(d[:12], d[:12]) / u_s**2
@@ -53,6 +54,15 @@ def test_it_is_the_regression_that_its_formula_says() -> None:
     whole = v[:, keep] @ np.diag(1.0 / (e[keep] + ridge)) @ v[:, keep].T @ across @ given @ given.T
     assert made.weights @ made.loadings.T == pytest.approx(whole / (np.maximum(n[12:], 3.0) / u_t), rel=1e-8, abs=1e-12)
     assert made.directions == given.shape[1] > 0
+
+
+def test_the_edge_is_scaled_as_its_block_is() -> None:
+    """So much noise that the second direction of the target stands above the edge of the scaled block, and would not unscaled."""
+    gram, d, n, users = released(planted()[0])
+    u_t, u_b = users[1] + users[2], users[2]
+    second = np.linalg.eigvalsh(gram[12:, 12:] * u_b / u_t - u_b * np.outer(d[12:], d[12:]) / u_t**2)[-2]
+    sigma = second / (3.0 * math.sqrt(12) * math.sqrt(u_b / u_t))
+    assert bridge(gram, d, n, users, (sigma, 1.0, 1.0, 1.0), 12, OWN).directions == 2
 
 
 def test_a_prediction_moves_by_the_bounded_profile_through_the_bridge() -> None:

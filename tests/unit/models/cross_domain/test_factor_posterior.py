@@ -107,19 +107,19 @@ def test_loadings_and_a_posterior_by_hand() -> None:
 
 
 def test_loadings_are_what_their_formula_says() -> None:
-    """Written out again, for unequal directions and items: one of them, off by noise, has a negative count."""
+    """Written out again, for unequal directions and items: one of them has a count below its noise."""
     world, sigma = planted(600), 15.0
     d, n, gram = moments(world.ratings)
     head = np.arange(1, 40, 2)
-    n[3] = -12.0
+    n[3] = 5.0
     gram = noisy(gram[np.ix_(head, head)], sigma)
-    made = factor_posterior(d, n, 2.0, 9.0, head, gram, sigma, 20, SETTINGS)
+    made = factor_posterior(d, n, 2.0, 90.0, head, gram, sigma, 20, replace(SETTINGS, taste=0.1))
     values, vectors = np.linalg.eigh(gram - np.diag(np.diag(gram)))
     kept = [place for place in range(20)[::-1] if values[place] > 1.05 * 2 * sigma * math.sqrt(20)]
     strength = np.sqrt(values[kept] ** 2 - 4 * 20 * sigma**2)
-    seen = np.maximum(n[head], 9.0)
+    seen = np.maximum(n[head], 90.0)
     plain = vectors[:, kept] * np.sqrt(strength) / (seen / seen.mean() + 0.2)[:, None]
-    share = 0.2 * (np.square(2.0 * strength / (values[kept] + strength))).sum()
+    share = 0.1 * (np.square(2.0 * strength / (values[kept] + strength))).sum()
     plain *= math.sqrt(share * 0.73 / np.average(np.square(plain).sum(axis=1), weights=seen))
     assert 0.0 < share < 0.5
     assert len(kept) == made.directions >= 2

@@ -65,6 +65,12 @@ def test_a_prediction_by_hand() -> None:
     assert made.predict([2], [2.0]) == pytest.approx([2.0, 2.0, 2.0])  # an empty alter ego
 
 
+def test_what_is_dissimilar_moves_the_other_way_by_its_size() -> None:
+    """A real 5 of item 5 and a 2 of item 2, which has no image: level 3.5. Items 3 and 4 have cosines 1/2 and -1/4 with item 5."""
+    moved = np.array([0.5 * 1.5 / 0.7, -0.25 * 1.5 / 0.45, 0.0])
+    assert small().predict([2, 5], [2.0, 5.0]) == pytest.approx(3.5 + moved)
+
+
 def test_many_users_at_once_get_what_each_gets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tacit.models.cross_domain.honest_x_map._CHUNK", 4)
     rng = np.random.default_rng(9)

@@ -54,6 +54,15 @@ def test_centred_by_own_means_the_level_is_the_mean_of_what_is_left() -> None:
     assert made.predict([0, 1], [4.0, 2.0]) == pytest.approx([level + made.values[2]])
 
 
+def test_what_is_left_of_a_row_has_mean_0_and_an_offset_is_no_wider_than_the_scale() -> None:
+    made = offsets([1e9, -1e9, 0.0], [100.0] * 3, 1.0, 1.0, 2, OWN)
+    assert made.values.tolist() == [4.0, -4.0, 0.0]
+    _, left = made.levels(csr_array(np.array([[5.0, 1.0, 3.0], [0.0, 2.0, 0.0]])))
+    before = np.array([5.0, 1.0, 3.0]) - made.expected
+    assert left.toarray()[0] == pytest.approx(before - before.mean())
+    assert left.toarray()[1] == pytest.approx([0.0, 0.0, 0.0])
+
+
 def test_predictions_stay_on_the_scale() -> None:
     made = offsets([900.0, -900.0], [100.0, 100.0], 1.0, 1.0, 0, TransferSettings(centre=None))
     assert made.predict([0], [5.0]).min() >= 1.0
