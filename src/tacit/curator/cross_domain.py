@@ -21,7 +21,6 @@ from tacit.mechanisms import Noise
 from tacit.messages.cross_domain import Replacements, TransferModel
 
 Released: TypeAlias = TransferModel | Replacements | NXMap | PublishedXMap
-
 Catalogues: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
 
 TRANSFERS = Kind(
@@ -65,6 +64,10 @@ class Transfers:
             one_scale(source)  # refused at once, whatever is asked for
             return cls(name_of(source), source, catalogues=catalogues, public_catalogue=public_catalogue)
         if isinstance(source, BothDomains) and target is None:
+            if catalogues is not None or public_catalogue:
+                raise InvalidParameter(
+                    "these domains have their catalogues: leave `catalogues` and `public_catalogue` out."
+                )
             return cls(source.name, None, source)
         raise InvalidParameter(
             "a curator holds Ratings, tacit.data.load('movielens-small'); or two of them, "

@@ -103,6 +103,8 @@ class BothDomains:
         if catalogues is None:
             lists = [_list_of(part.catalogue) for part in (domains.source, domains.target)]
         else:
+            if not isinstance(catalogues, tuple | list) or len(catalogues) != 2:
+                raise InvalidParameter("catalogues are two lists of ids: (source_items, target_items).")
             lists = [Catalogue(_checked_list(ids, part)) for ids, part in zip(catalogues, _both(domains), strict=True)]
         without = [f"the {side}" for side, found in zip(("source", "target"), lists, strict=True) if found is None]
         if without and not public_catalogue:

@@ -90,6 +90,8 @@ class Curator:
         self._parts: dict[bytes, Likes] = {}
         self._transfers, self._held = None, None
         if isinstance(ratings, Ratings) and target is None:
+            if catalogues is not None or public_catalogue:
+                raise InvalidParameter("`catalogues` and `public_catalogue` belong to two domains: leave them out.")
             self._held = Likes.of(ratings, finite("like", like), features)
             self._name, kind = ratings.name, SLATES
         else:

@@ -188,6 +188,7 @@ OTHER: dict[str, Any] = {
     "delta": {"delta": 2e-6},
     "post": {"post": "bridge"},
     "settings": {"settings": TransferSettings.for_scale(0.5, 5.0, users=500)},
+    "what is made of the noisy sums": {"settings": replace(TransferSettings.for_scale(0.5, 5.0), reach=0.5)},
     "users": {"users": 77},
     "least": {"least": 4},
 }
@@ -431,6 +432,25 @@ def test_slates_are_of_one_domain_and_releases_of_two(tmp_path: Path, domains: T
 def test_what_belongs_to_slates_is_refused_for_two_domains(tmp_path: Path, domains: TwoDomains, options: Any) -> None:
     with pytest.raises(InvalidParameter, match="belong to slates"):
         curator(tmp_path, domains, **options)
+
+
+@pytest.mark.parametrize("options", [{"catalogues": ([1], [2])}, {"public_catalogue": True}], ids=str)
+def test_what_belongs_to_two_catalogues_is_refused_where_there_is_one_or_both_are_known(
+    tmp_path: Path, domains: TwoDomains, options: Any
+) -> None:
+    for data in (domains.source, BothDomains.of(domains)):
+        with pytest.raises(InvalidParameter, match="catalogues"):
+            curator(tmp_path, data, **options)
+    assert not (tmp_path / "curator.db").exists()
+
+
+def test_public_lists_are_what_a_release_speaks_of(tmp_path: Path, domains: TwoDomains) -> None:
+    with curator(tmp_path, domains, catalogues=([1, 2, 77], [16, 99])) as holder:
+        model = holder.release()
+        assert (model.source, model.target) == ((1, 2, 77), (16, 99))
+    for wrong in (([1, 2],), [1], {"a": 1}):
+        with curator(tmp_path, domains, catalogues=wrong) as holder, pytest.raises(InvalidParameter, match="catalogue"):
+            holder.release()
 
 
 def test_a_curator_without_a_ledger_is_refused(domains: TwoDomains) -> None:

@@ -260,6 +260,13 @@ def test_the_printed_sensitivity_is_compared_with_the_true_one(known: Known) -> 
     assert not claim.holds  # in a tiny world one user moves a lot
 
 
+def test_x_sim_is_computed_in_two_ways(known: Known) -> None:
+    (claim,) = theorems.two_ways(known).claims
+    assert claim.holds
+    assert f"{known.x.values.nnz:,} pairs" in claim.evidence
+    assert known.x.values.nnz > 100
+
+
 def test_lists_are_of_some_users_and_errors_of_all(known: Known) -> None:
     few = replace(known, listed=2)
     one, all_ = (scored(known.held, METHODS[names.USER_MEAN](each, np.random.default_rng(1))) for each in (few, known))

@@ -327,6 +327,18 @@ def test_sums_computed_elsewhere_give_the_same_release(mechanism: Any, rng: np.r
     np.testing.assert_array_equal(here.steps, there.steps)
 
 
+@pytest.mark.parametrize("mechanism", PARTS[:3], ids=lambda m: m.name)
+def test_sums_that_are_kept_elsewhere_stay_without_noise(mechanism: Any) -> None:
+    kept = np.zeros(mechanism.length, dtype=np.int64)
+
+    class Kept:
+        def totals(self, of: Any) -> Any:
+            return kept
+
+    assert mechanism.release(Kept()).value.steps.any()
+    assert not kept.any()
+
+
 @pytest.mark.parametrize("bad", [np.zeros(3, dtype=np.int64), np.zeros(12), np.zeros((2, 6), dtype=np.int64)], ids=str)
 def test_totals_of_another_shape_or_kind_are_refused(bad: Any) -> None:
     class Wrong:

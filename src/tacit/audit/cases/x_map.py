@@ -86,7 +86,7 @@ def twins() -> list[Twin]:
 
 
 def from_outside() -> list[FromOutside]:
-    return [FromOutside(PrivateReplacement(3, 2, 3.0), _empirical)]
+    return [FromOutside(PrivateReplacement(3, 2, 2.5), _empirical)]
 
 
 def _tables(mechanism: PrivateReplacement, values: Sequence[float]) -> list[NDArray[np.float64]]:

@@ -14,7 +14,7 @@ from tacit.models.cross_domain.alter_egos import AlterEgos, alter_egos, replacem
 from tacit.models.cross_domain.averages import levels, mean_of
 from tacit.models.cross_domain.item_based import ItemBased, item_based
 from tacit.models.cross_domain.layers import Layers, layers
-from tacit.models.cross_domain.legs import pruned
+from tacit.models.cross_domain.legs import Legs, pruned
 from tacit.models.cross_domain.similarities import edges_of
 from tacit.models.cross_domain.x_sim import XSim, x_sim
 
@@ -85,8 +85,12 @@ class Known:
         return layers(self._edges, self.held.n_source)
 
     @cached_property
+    def legs(self) -> Legs:
+        return pruned(self._edges, self.layers, self.held.n_source, k=self.k_ext, by=self.by)
+
+    @cached_property
     def x(self) -> XSim:
-        return x_sim(pruned(self._edges, self.layers, self.held.n_source, k=self.k_ext, by=self.by))
+        return x_sim(self.legs)
 
     @cached_property
     def replacement(self) -> NDArray[np.int32]:

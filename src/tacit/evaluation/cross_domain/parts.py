@@ -1,6 +1,7 @@
 """The parts of the evaluation: made-up worlds, sweeps, theorems in figures, and every real pair of domains."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from tacit.evaluation.cross_domain import names, sweeps, theorems
@@ -98,5 +99,8 @@ def _cut(held: Callable[[], Held], seed: int) -> Outcome:
 def _theorems(effort: Effort, seed: int) -> Outcome:
     found = Outcome()
     found.add(theorems.drawn(effort, seed))
-    found.add(theorems.sensitivities(Known(sweeps.plain_world(sweeps.PLANS[PLAIN], PLAIN, seed, 0)), seed))
+    plan = sweeps.PLANS[PLAIN]
+    found.add(theorems.sensitivities(Known(sweeps.plain_world(plan, PLAIN, seed, 0)), seed))
+    few = replace(plan, overlap=min(sweeps.OVERLAPS[Effort.QUICK]))  # so few links that paths are long
+    found.add(theorems.two_ways(Known(sweeps.plain_world(few, PLAIN, seed, 0))))
     return found

@@ -36,14 +36,16 @@ def draw(result: Result, folder: Path) -> list[Path]:
 
     drawn = []
     for name, (title, panels) in _figures(result).items():
+        if not panels:
+            continue
         inches = (4.2 * len(panels) + 2.9, 4.2)
         figure = Figure(figsize=inches)
         FigureCanvasAgg(figure)
         figure.subplots_adjust(
             left=0.7 / inches[0], right=1.0 - 3.0 / inches[0], bottom=0.13, top=0.85, wspace=0.3
         )  # by hand: the automatic layout takes a second for each figure
-        axes = figure.subplots(1, max(1, len(panels)), squeeze=False)[0]
-        if not sum(panel(result, axis) for panel, axis in zip(panels, axes, strict=False)):
+        axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        if not sum(panel(result, axis) for panel, axis in zip(panels, axes, strict=True)):
             continue
         named = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
         figure.legend(named.values(), named.keys(), loc="center right", fontsize=7)
@@ -61,6 +63,7 @@ def _figures(result: Result) -> dict[str, tuple[str, list[Panel]]]:
     )  # fmt: skip
     compared = (names.ITEM_AVERAGE, names.NX, names.NX_UB, names.REMOTE_USER, names.KNN, names.ALS)
     drawn = (names.PRS_TOP_RATED, names.PRS_VALID_RATED, names.POSITIVE_RATED)
+    cut = dict.fromkeys(str(row.setting["world"]) for row in result.rows if "linked" in row.setting)
     by_k = dict.fromkeys(str(row.setting["world"]) for row in result.rows if set(row.setting) == {"world", "k"})
     return {
         "cost-of-honesty": (
@@ -70,6 +73,10 @@ def _figures(result: Result) -> dict[str, tuple[str, list[Panel]]]:
         "overlap": (
             "Users in both domains; crosses: reference",
             [along("overlap", {key: {} for key in compared}, {"world": PLAIN}, log=True)],
+        ),
+        "links-cut": (
+            "Of the users in both domains so many stay one",
+            [along("linked", {key: {} for key in compared}, {"world": world}, log=True) for world in cut],
         ),
         "k": (
             "Similar items taken; crosses: reference",
