@@ -1,9 +1,11 @@
 """Cross-domain at many sizes: time and peak memory from ratings to X-SIM without edges ever being held, and Spark on this machine.
 
 Each size runs in a process of its own, which reports its CPU seconds and its memory. Spark runs where its environment is
-(``make spark`` sets up .venv-spark), from the same Parquet file to the same replacements; otherwise its row is left out.
+(``make spark`` sets up .venv-spark), from the same Parquet file to the same number of replacements; otherwise its row is left out.
+TACIT_SPARK_RATINGS says on how many ratings; 0 leaves Spark out.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -24,32 +26,35 @@ _EACH, _MOST = 140, 2_000  # ratings of a user on average, and at most
 _KEPT = 10
 _ROOT = Path(__file__).resolve().parent.parent
 _SPARK = _ROOT / ".venv-spark" / "bin" / "python"
-_SPARK_RATINGS, _SPARK_EACH = 2_000_000, 40
+_SPARK_RATINGS, _SPARK_EACH, _SPARK_ITEMS = 20_000, 40, 4_000
 
 
 def run() -> list[Row]:
-    measured = {size: _in_own_process(size) for size in _SIZES}
+    found = [row for work in ("paths", "similar") for row in _sizes(work)]
+    return [*found, *_spark(int(os.environ.get("TACIT_SPARK_RATINGS", _SPARK_RATINGS)))]
+
+
+def _sizes(work: str) -> list[Row]:
+    """Time for each pair of one user's ratings, against the size before; and the memory of the largest."""
+    what = {"paths": "ratings to X-SIM", "similar": "ratings to the 50 best of each item"}[work]
+    measured = [_in_own_process(work, size) for size in _SIZES]
     found = []
-    for smaller, size in zip((None, *_SIZES), _SIZES, strict=False):
-        mine = measured[size]
-        peer = "itself" if smaller is None else f"itself at {smaller:,} ratings"
-        other = mine if smaller is None else measured[smaller]
-        note = (
-            f"nanoseconds for each of {mine['steps']:.3g} pairs of a user's ratings (sum of squares); {mine['seconds']:.3g} CPU "
-            f"seconds, {mine['paths']:.2g} of them for X-SIM; {int(mine['ratings']):,} ratings of {_ITEMS:,} items; peak "
-            f"{mine['gigabytes']:.2f} GiB, {mine['before']:.2f} of them before; layers {mine['layers']}; ratio = theirs / ours, "
-            "1 is proportional to the pairs"
-        )
+    for place, mine in enumerate(measured):
+        other = measured[max(place - 1, 0)]
         ours, theirs = (1e9 * one["seconds"] / one["steps"] for one in (mine, other))
-        name = f"{size:,} ratings to X-SIM"
-        found.append(Row(name=name, peer=peer, ours=ours, theirs=theirs, ratio=theirs / ours, target=None, note=note))
-    largest = measured[_SIZES[-1]]
-    held = largest["ratings"] * 12 / 1024**3
+        found.append(
+            Row(name=f"{_SIZES[place]:,} {what}", peer=f"itself at {_SIZES[max(place - 1, 0)]:,} ratings", ours=ours, theirs=theirs,
+                ratio=theirs / ours, target=None,
+                note=f"nanoseconds for each of {mine['steps']:.3g} pairs (sum of squared profiles); {mine['seconds']:.3g} CPU "
+                f"seconds; {int(mine['ratings']):,} ratings of {_ITEMS:,} items; peak {mine['gigabytes']:.2f} GiB, "
+                f"{mine['before']:.2f} of them before; ratio = theirs / ours, 1 is proportional to the pairs")
+        )  # fmt: skip
+    held = measured[-1]["ratings"] * 12 / 1024**3
     found.append(
-        Row(name=f"{_SIZES[-1]:,} ratings to X-SIM, peak memory", peer="the ratings alone", ours=largest["gigabytes"], theirs=held,
-            ratio=largest["gigabytes"] / held, target=None, note=f"GiB of the whole process; {LOWER}")
+        Row(name=f"{_SIZES[-1]:,} {what}, peak memory", peer="the ratings alone", ours=measured[-1]["gigabytes"], theirs=held,
+            ratio=measured[-1]["gigabytes"] / held, target=None, note=f"GiB of the whole process; {LOWER}")
     )  # fmt: skip
-    return [*found, *_spark(_SPARK_RATINGS)]
+    return found
 
 
 def table(count: int, each: int = _EACH, items: int = _ITEMS) -> sparse.csr_array:
@@ -68,33 +73,42 @@ def table(count: int, each: int = _EACH, items: int = _ITEMS) -> sparse.csr_arra
     return sparse.csr_array((values, (cells % items).astype(np.int32), starts), shape=(users, items))
 
 
-def worker(count: int) -> dict[str, object]:
+def worker(work: str, count: int) -> dict[str, float]:
+    from tacit.models.cross_domain.similar_items import top_similar
     from tacit.models.cross_domain.streamed import streamed
     from tacit.models.cross_domain.x_sim import x_sim
 
-    streamed(table(5_000, items=200), 100)  # compiles what is compiled
+    def done(rows: sparse.csr_array) -> object:
+        return top_similar(rows) if work == "similar" else x_sim(streamed(rows, rows.shape[1] // 2, _KEPT)[1])
+
+    done(table(5_000, items=200))  # compiles what is compiled
     rows = table(count)
+    with contextlib.suppress(OSError):  # what making the ratings took is not what is measured
+        Path("/proc/self/clear_refs").write_text("5")
     before = _peak_gigabytes()
     start = time.process_time()
-    layers, legs = streamed(rows, _ITEMS // 2, _KEPT)
-    middle = time.process_time()
-    x_sim(legs)
-    end = time.process_time()
-    counts = np.diff(rows.indptr).astype(np.float64)
-    return {"seconds": end - start, "paths": end - middle, "gigabytes": _peak_gigabytes(), "before": before,
-            "ratings": rows.nnz, "steps": float(counts @ counts), "layers": np.bincount(layers, minlength=4).tolist()}  # fmt: skip
+    done(rows)
+    passed = time.process_time() - start
+    each = np.diff(rows.indptr).astype(np.float64)
+    return {
+        "seconds": passed,
+        "gigabytes": _peak_gigabytes(),
+        "before": before,
+        "ratings": rows.nnz,
+        "steps": float(each @ each),
+    }
 
 
-def _in_own_process(count: int) -> dict[str, float]:
+def _in_own_process(work: str, count: int) -> dict[str, float]:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    command = [sys.executable, "-m", "benchmarks.cross_domain_sizes", "size", str(count)]
+    command = [sys.executable, "-m", "benchmarks.cross_domain_sizes", work, str(count)]
     done = subprocess.run(command, cwd=_ROOT, env=os.environ | threads, check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
 
-def from_file(file: str) -> None:
-    """From Parquet to the replacements of source items, as the Spark engine does it."""
+def from_file(file: str) -> str:
+    """From Parquet to the replacements of source items, as the Spark engine does it; how many there are."""
     import polars as pl
 
     from tacit.models.cross_domain.alter_egos import replacements
@@ -102,37 +116,40 @@ def from_file(file: str) -> None:
     from tacit.models.cross_domain.x_sim import x_sim
 
     columns = pl.read_parquet(file)
-    user, item = columns["user"].to_numpy(), columns["item"].to_numpy()
-    rows = sparse.csr_array(sparse.coo_array((columns["value"].to_numpy(), (user, item))))
-    found = replacements(x_sim(streamed(rows, _ITEMS // 2)[1]))
-    print(json.dumps({"mapped": int((found >= 0).sum())}))
+    place = columns["user"].to_numpy(), columns["item"].to_numpy()
+    rows = sparse.csr_array(sparse.coo_array((columns["value"].to_numpy(), place)))
+    n_source = int(columns.filter(pl.col("domain") == "source")["item"].max()) + 1
+    found = replacements(x_sim(streamed(rows, n_source, _KEPT)[1]))
+    return str(np.count_nonzero(found >= 0))
 
 
 def _spark(count: int) -> list[Row]:
-    if not _SPARK.exists():
+    if count == 0 or not _SPARK.exists():
         return []
     import polars as pl
 
     with tempfile.TemporaryDirectory() as folder:
-        rows = table(count, _SPARK_EACH)
-        item = rows.indices.astype(np.int64)
+        rows = table(count, _SPARK_EACH, _SPARK_ITEMS)
+        item, file = rows.indices.astype(np.int64), f"{folder}/ratings.parquet"
         pl.DataFrame({
             "user": np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), "item": item, "value": rows.data,
-            "domain": np.where(item < _ITEMS // 2, "source", "target"),
-        }).write_parquet(f"{folder}/ratings.parquet")  # fmt: skip
-        one = [sys.executable, "-m", "benchmarks.cross_domain_sizes", "file", f"{folder}/ratings.parquet"]
-        own = ["--workers", "1", "--memory", "6g", "--checkpoints", f"{folder}/checkpoints"]
+            "domain": np.where(item < _SPARK_ITEMS // 2, "source", "target"),
+        }).write_parquet(file)  # fmt: skip
+        own = ["--workers", "1", "--memory", "6g"]
         engine = [str(_SPARK), "-m", "tacit.engines.spark"]
-        spark = [
-            [*engine, "similarities", f"{folder}/ratings.parquet", "--out", f"{folder}/found", "--least", "1", *own],
+        mine = _wall([[sys.executable, "-m", "benchmarks.cross_domain_sizes", "file", file]])
+        other = _wall([
+            [*engine, "similarities", file, "--out", f"{folder}/found", "--least", "1", *own],
             [*engine, "x-sim", f"{folder}/found", "--out", f"{folder}/found", *own],
-        ]
-        mine, other = _wall([one]), _wall(spark)
+        ])  # fmt: skip
+        theirs = pl.read_parquet(f"{folder}/found/replacements/*.parquet").height
+        if theirs != int(from_file(file)):
+            raise RuntimeError("Spark found another number of replacements.")
         return [
             Row(name=f"{rows.nnz:,} ratings to replacements", peer="our Spark engine, one worker", ours=mine, theirs=other,
                 ratio=other / mine, target=None,
-                note=f"seconds of the clock, one round, from a Parquet file, start of the process included; {_ITEMS:,} items, "
-                f"{_SPARK_EACH} ratings a user; ratio = theirs / ours")
+                note=f"seconds of the clock, one round, from a Parquet file, start of the process included; {_SPARK_ITEMS:,} items, "
+                f"about {_SPARK_EACH} ratings a user; ratio = theirs / ours")
         ]  # fmt: skip
 
 
@@ -145,6 +162,6 @@ def _wall(commands: list[list[str]]) -> float:
 
 if __name__ == "__main__":
     if sys.argv[1] == "file":
-        from_file(sys.argv[2])
+        print(from_file(sys.argv[2]))
     else:
-        print(json.dumps(worker(int(sys.argv[2]))))
+        print(json.dumps(worker(sys.argv[1], int(sys.argv[2]))))

@@ -90,7 +90,6 @@ def planned(post: Post, listed: BothDomains, settings: TransferSettings, asked: 
     bounds = RatingBounds(settings.low, settings.high, settings.centre, settings.clip)
     if post is Post.FACTORS:
         head = settings.head_size(items, mu)
-        head = head if head >= 2 else 0  # one item has no pair: all of the budget is then for the offsets
         first = TransferMoments(
             items,
             n_source,

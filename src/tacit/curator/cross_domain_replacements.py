@@ -17,7 +17,7 @@ from tacit.curator.x_map_parts import Graph
 from tacit.data.catalogue import Catalogue
 from tacit.errors import InvalidParameter
 from tacit.guarantees.rounding import down, sqrt_down
-from tacit.guarantees.zcdp import epsilon_within, rho_exactly
+from tacit.guarantees.zcdp import UNITS, epsilon_within, rho_exactly
 from tacit.ledger import Accounting
 from tacit.mechanisms import Noise, PrivateReplacement
 from tacit.messages.cross_domain import Replacements
@@ -83,7 +83,9 @@ def affordable(
         return PrivateReplacement(candidates, draws, epsilon, 0.0 if pure else delta)
     made = PrivateReplacement(candidates, draws, epsilon_within(asked.epsilon, asked.delta), asked.delta)
     allowed, rho = rho_within(asked.epsilon, asked.delta), rho_exactly(made.guarantee)
-    if rho is not None and rho <= allowed:
+    if rho is not None and rho <= allowed + Fraction(
+        1, 2 * UNITS
+    ):  # both are about half a unit below what the budget holds
         return made
     each = sqrt_down(8 * allowed / draws)
     return PrivateReplacement(candidates, draws, down(draws * Fraction(each)))

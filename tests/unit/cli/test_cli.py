@@ -116,6 +116,12 @@ def test_demo_releases_adds_up_and_audits(tmp_path: Path) -> None:
     assert {way["method"] for way in federated["ways"]} >= {"individual", "federated", "not private"}
     assert [promised["epsilon"] for promised in federated["guarantees"]] == [1.0, 4.0]
     assert federated["verdict"].split(".")[0] in done.stdout.replace("\n", " ")
+    carried = shown["cross_domain"]
+    assert [promised["epsilon"] for promised in carried["guarantees"]] == pytest.approx([2.0, 8.0])
+    assert {way["method"] for way in carried["ways"]} == {
+        "own mean", "moments", "item average", "user mean + item offset", "NX-Map",
+    }  # fmt: skip
+    assert carried["verdict"].split(".")[0] in done.stdout.replace("\n", " ")
 
 
 def test_demo_works_on_ratings_without_genres(tmp_path: Path) -> None:

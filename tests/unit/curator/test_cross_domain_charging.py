@@ -234,18 +234,20 @@ def _wider(both: TwoDomains) -> TwoDomains:
 
 def test_replacements_of_other_lists_are_another_release(tmp_path: Path, domains: TwoDomains) -> None:
     source, target = (part.catalogue.ids.tolist() for part in (domains.source, domains.target))
+    asked: dict[str, Any] = {"mode": "prs_valid", "epsilon": 1.0, "sources": source[:4], "candidates": target[:4]}
+    others: list[dict[str, Any]] = [
+        {"sources": source[1:5]},  # as many, and other ones
+        {"candidates": target[1:5]},
+        {"edges": 3},
+        {"significant": 10},
+        {"by": "absolute"},
+        {"least": 2},
+    ]
     with curator(tmp_path, domains, budget=ROOMY) as holder:
-        asked: dict[str, Any] = {"mode": "prs_valid", "request_id": "monday", "epsilon": 1.0}
-        holder.release(**asked)
-        for lists in (
-            {"sources": source[1:]},
-            {"candidates": target[:3]},
-            {"edges": 3},
-            {"significant": 10},
-            {"least": 2},
-        ):
+        holder.release(**asked, request_id="monday")
+        for other in others:
             with pytest.raises(Conflict, match="before"):
-                holder.release(**asked, **lists)
+                holder.release(**{**asked, **other}, request_id="monday")
         assert charges(holder) == 1
 
 
@@ -269,6 +271,14 @@ def test_epsilon_may_be_the_whole_budget(
         assert holder.statement().windows[0].left.amount <= 1  # nothing to speak of is left
         with pytest.raises(BudgetExhausted):
             holder.release(0.1, 1e-6, mode=mode)
+
+
+@pytest.mark.parametrize("accounting", ["basic", "zcdp"])
+def test_so_may_a_delta_that_no_ledger_counts_exactly(tmp_path: Path, domains: TwoDomains, accounting: str) -> None:
+    budget = Budget(2 / 3, 1e-6 / 3)
+    for mode in MODES:
+        with curator(tmp_path, domains, accounting=accounting, budget=budget, ledger=tmp_path / mode) as holder:
+            assert holder.release(budget.epsilon, budget.delta, mode=mode).guarantee.delta <= budget.delta
 
 
 def test_few_draws_may_be_the_whole_of_a_budget_that_adds_up_by_rho(tmp_path: Path, domains: TwoDomains) -> None:
@@ -451,6 +461,13 @@ def test_public_lists_are_what_a_release_speaks_of(tmp_path: Path, domains: TwoD
     for wrong in (([1, 2],), [1], {"a": 1}):
         with curator(tmp_path, domains, catalogues=wrong) as holder, pytest.raises(InvalidParameter, match="catalogue"):
             holder.release()
+
+
+def test_two_scales_are_refused_at_once(tmp_path: Path, domains: TwoDomains) -> None:
+    other = replace(domains.target, scale=tacit.data.Scale(0.0, 10.0))
+    with pytest.raises(InvalidParameter, match="one scale"):
+        curator(tmp_path, TwoDomains(domains.source, other))
+    assert not (tmp_path / "curator.db").exists()
 
 
 def test_a_curator_without_a_ledger_is_refused(domains: TwoDomains) -> None:

@@ -65,6 +65,10 @@ def test_draws_never_cost_more_than_was_asked_for(draws: int) -> None:
     assert epsilon_of_rho(rho_of(among.guarantee), 1e-6) <= 2.0
     assert epsilon_of_rho(rho_of(among.guarantee), 1e-6) > 1.99  # and hardly less
     assert among.each <= alone.each
+    if (
+        draws >= 12
+    ):  # enough of them for a delta to pay: what is promised is what was asked for, and no larger epsilon without one
+        assert (round(among.guarantee.epsilon, 9), among.guarantee.delta) == (2.0, 1e-6)
 
 
 def test_a_spec_of_fifty_draws() -> None:

@@ -13,7 +13,8 @@ NX_PUBLISHED = "NX-Map-ib, published form"  # the k most similar items, then tho
 NX = "NX-Map-ib"  # the k most similar items of the alter ego; user mean + offset as base
 NX_SHRUNK = "NX-Map-ib, shrunk"  # + .2 in the denominator
 NX_SOURCE = "NX-Map-ib, shrunk, source mean"
-NX_UB = "NX-Map-ub"
+NX_UB = "NX-Map-ub"  # the k most similar users, as far as they rated the item
+NX_UB_RATED = "NX-Map-ub, among its raters"  # the k most similar of those who rated it
 NX_MANY = {3: "NX-Map-ib, 3 replacements", 10: "NX-Map-ib, 10 replacements"}
 
 # What was published has no finite epsilon; "epsilon a draw" is what it spends on one source item.

@@ -84,10 +84,10 @@ def item_based_of(
     )
 
 
-def user_based_of(known: Known, egos: AlterEgos, k: int = K) -> Floats:
+def user_based_of(known: Known, egos: AlterEgos, similar: Similar = Similar.STATIC) -> Floats:
     people = np.flatnonzero(np.diff(known.target.indptr) > 0)
     ready = user_based(known.target[people])
-    return known.table(lambda users, items: ready.predict(egos.values, users, items, known.scale, k=k))
+    return known.table(lambda users, items: ready.predict(egos.values, users, items, known.scale, k=K, similar=similar))
 
 
 def _nx_published(known: Known, rng: np.random.Generator) -> Floats:
@@ -108,6 +108,10 @@ def _nx_source(known: Known, rng: np.random.Generator) -> Floats:
 
 def _nx_ub(known: Known, rng: np.random.Generator) -> Floats:
     return user_based_of(known, known.egos)
+
+
+def _nx_ub_rated(known: Known, rng: np.random.Generator) -> Floats:
+    return user_based_of(known, known.egos, Similar.RATED)
 
 
 def nx_many(known: Known, count: int) -> Floats:
@@ -132,6 +136,7 @@ METHODS: dict[str, Method] = {
     names.NX_SHRUNK: _nx_shrunk,
     names.NX_SOURCE: _nx_source,
     names.NX_UB: _nx_ub,
+    names.NX_UB_RATED: _nx_ub_rated,
     names.NX_MANY[3]: lambda known, rng: nx_many(known, 3),
     names.NX_MANY[10]: lambda known, rng: nx_many(known, 10),
 }
