@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from tacit.checks import whole
 from tacit.engines.spark.session import settled
+from tacit.models.cross_domain.cleaning import MIXED, RANGE
 from tacit.models.cross_domain.edges import ROUNDING
 
-_MIXED, _RANGE = 2654435761, 1 << 32  # those of tacit.models.cross_domain.cleaning
 EDGE = ("first", "second", "cosine", "significance", "share")
 
 
@@ -45,7 +45,7 @@ def capped(table: DataFrame, most_each: int) -> DataFrame:
     if newest is not None and newest["time"] is not None:
         order = [F.col("time").desc_nulls_last(), F.col("code").asc()]
     else:
-        order = [(F.col("code").cast("long") * F.lit(_MIXED) % F.lit(_RANGE)).asc()]
+        order = [(F.col("code").cast("long") * F.lit(MIXED) % F.lit(RANGE)).asc()]
     ranked = table.withColumn("_rank", F.row_number().over(Window.partitionBy("user").orderBy(*order)))
     return ranked.where(F.col("_rank") <= most_each).drop("_rank")
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from tacit.checks import whole
 from tacit.errors import InvalidInput
 
-_MIXED, _RANGE = 2654435761, 1 << 32  # odd, so that no two items below 2^32 mix to the same number
+MIXED, RANGE = 2654435761, 1 << 32  # odd, so that no two items below 2^32 mix to the same number
 
 
 def checked(ratings: Any) -> sparse.csr_array:
@@ -41,7 +41,8 @@ def capped(ratings: sparse.csr_array, most_each: int, times: NDArray[np.int64] |
     if counts.max(initial=0) <= most_each:
         return ratings
     users = np.repeat(np.arange(counts.size, dtype=np.int32), counts)
-    keys = ratings.indices.astype(np.int64) * _MIXED % _RANGE if times is None else -np.asarray(times, dtype=np.int64)
+    keys = ratings.indices.astype(np.int64) * MIXED % RANGE if times is None else ~np.asarray(times, dtype=np.int64)
+    # ~t = -t - 1, which an unknown time, the least of all int64, does not overflow: it counts as the earliest
     order = np.lexsort((ratings.indices, keys, users))  # users stay in their places, ratings are ranked within
     rank = np.empty(order.size, dtype=np.int64)
     rank[order] = np.arange(order.size) - np.repeat(ratings.indptr[:-1], counts)
