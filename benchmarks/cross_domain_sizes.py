@@ -148,7 +148,7 @@ def _spark(count: int) -> list[Row]:
         return [
             Row(name=f"{rows.nnz:,} ratings to replacements", peer="our Spark engine, one worker", ours=mine, theirs=other,
                 ratio=other / mine, target=None,
-                note=f"seconds of the clock, one round, from a Parquet file, start of the process included; {_SPARK_ITEMS:,} items, "
+                note=f"seconds of the clock, one round, from a Parquet file, its start included; {_SPARK_ITEMS:,} items, "
                 f"about {_SPARK_EACH} ratings a user; ratio = theirs / ours")
         ]  # fmt: skip
 

@@ -55,6 +55,10 @@ def test_two_releases_are_charged_and_what_is_shown_follows_from_them(
         "item average", "user mean + item offset", "NX-Map",
     }  # fmt: skip
     assert len(shown.served) == len(set(shown.served)) == 5
+    world = _divided(ratings)
+    assert world is not None
+    assert set(shown.served) <= set(world.known.target.catalogue.titles or ())
+    assert set(shown.liked) <= set(world.known.source.catalogue.titles or ())
     assert len(shown.remarks) == 2
     printed = console.export_text()
     assert all(remark in printed for remark in shown.remarks)
