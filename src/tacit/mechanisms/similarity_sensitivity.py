@@ -5,7 +5,7 @@ With z the ratings less their user's mean, P = z_i . z_j, and primes for "withou
     SS_ij = max( max_x z_xi z_xj / (|z'_i| |z'_j|),  max_x ( P / (|z'_i| |z'_j|) - P / (|z_i| |z_j|) ) ),   x over co-raters.
 
 It is a number of one database, and not even a bound of what that database's similarity can change by: see
-docs/proofs/private-replacement.md. Nothing here is private, and nothing that is scaled by it is.
+docs/proofs/published-x-map.md. Nothing here is private, and nothing that is scaled by it is.
 """
 
 from typing import NamedTuple

@@ -43,7 +43,7 @@ class HonestXMap:
 
     @property
     def remark(self) -> str:
-        return remark_on(self.directions)
+        return remark_on(self.directions, self.crossing)
 
     def predict(self, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
         asked = target_or(wanted, self.n_source, self.n_items)

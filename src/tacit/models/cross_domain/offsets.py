@@ -43,6 +43,10 @@ class Offsets:
         return 0
 
     @property
+    def crossing(self) -> int:
+        return 0
+
+    @property
     def remark(self) -> str:
         return NO_TRANSFER
 

@@ -18,6 +18,10 @@ NO_TRANSFER = (
     "No direction of taste stands above the noise: at this budget and number of users nothing but averages is carried from the "
     "source to the target."
 )
+NO_LINK = (
+    "none is seen to link the domains: at this budget and number of users in both, nothing but averages is carried from the source "
+    "to the target. Where somebody has ratings in a domain, its own directions still tell of further items there."
+)
 
 
 class Transfer(Protocol):
@@ -34,6 +38,10 @@ class Transfer(Protocol):
         """How many directions of taste stand above the noise; 0: predictions are averages and the user's own level."""
 
     @property
+    def crossing(self) -> int:
+        """How many of them link the domains; 0: no taste is carried from one to the other."""
+
+    @property
     def remark(self) -> str: ...
 
     def predict(self, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
@@ -43,12 +51,15 @@ class Transfer(Protocol):
         """For every pair (user, item), from that user's row."""
 
 
-def remark_on(directions: int) -> str:
+def remark_on(directions: int, crossing: int) -> str:
     if directions == 0:
         return NO_TRANSFER
+    found = "One direction of taste stands" if directions == 1 else f"{directions} directions of taste stand"
+    if crossing == 0:
+        return f"{found} above the noise, but {NO_LINK}"
     if directions == 1:
-        return "One direction of taste stands above the noise."
-    return f"{directions} directions of taste stand above the noise."
+        return f"{found} above the noise and links the domains."
+    return f"{found} above the noise; {crossing} link{'s' if crossing == 1 else ''} the domains."
 
 
 def one_row(items: ArrayLike, values: ArrayLike, n_items: int) -> csr_array:
