@@ -24,7 +24,9 @@ PRS_TOP_NOISY = "X-Map-ib, PRS among ten, PNSA + PNCF"
 PRS_VALID_NOISY = "X-Map-ib, PRS among all, PNSA + PNCF"
 PRS_TOP_UB, PRS_VALID_UB = "X-Map-ub, PRS among ten", "X-Map-ub, PRS among all"
 NX_NOISY = "NX-Map-ib, PNSA + PNCF"
-NX_NOISY_USER = "NX-Map-ib, PNSA + PNCF, user base"
+# the same with the user's level in the base
+NX_NOISY_USER = f"{NX_NOISY}, user base"
+PRS_TOP_NOISY_USER, PRS_VALID_NOISY_USER = f"{PRS_TOP_NOISY}, user base", f"{PRS_VALID_NOISY}, user base"
 PRS_TOP_RATED = "NX-Map-ib, PRS among ten"
 PRS_VALID_RATED = "NX-Map-ib, PRS among all"
 POSITIVE_RATED = "NX-Map-ib, positive part among all"  # max(X-SIM, 0), sensitivity 1

@@ -20,6 +20,7 @@ COLOURS = {
     names.NX: "#000000", names.NX_UB: "#7f7f7f", names.ITEM_AVERAGE: "#8c564b", names.REMOTE_USER: "#e377c2",
     names.KNN: "#9467bd", names.ALS: "#bcbd22", names.NX_PUBLISHED: "#aec7e8", names.PRS_TOP_RATED: "#ff9896",
     names.PRS_VALID_RATED: "#d62728", names.POSITIVE_RATED: "#1f77b4", names.NX_NOISY: "#c49c94",
+    names.NX_NOISY_USER: "#2ca02c",
 }  # fmt: skip
 PRIVATE = (
     names.OFFSETS, names.B1, names.B2, names.B2_CAREFUL, names.B3_OFFSETS, names.B3, names.B3_OWN, names.TABLE
@@ -86,7 +87,12 @@ def _figures(result: Result) -> dict[str, tuple[str, list[Panel]]]:
             "What one draw would have to cost (nothing here has a finite epsilon); crosses: reference",
             [
                 along("epsilon a draw", {key: {"epsilon": names.INF} for key in drawn}, {"world": PLAIN}, log=True),
-                along("epsilon of PNSA + PNCF", {names.NX_NOISY: {"epsilon": names.INF}}, {"world": PLAIN}, log=True),
+                along(
+                    "epsilon of PNSA + PNCF",
+                    {name: {"epsilon": names.INF} for name in (names.NX_NOISY, names.NX_NOISY_USER)},
+                    {"world": PLAIN},
+                    log=True,
+                ),
             ],
         ),
         "users": (

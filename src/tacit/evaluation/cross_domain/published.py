@@ -96,22 +96,36 @@ def by_noisy_items(known: Known, items: NoisyItems, egos: AlterEgos, level: Floa
     )
 
 
-def published(known: Known, noise_of: NoiseOf) -> Iterator[Drawn]:
-    """The paper's settings: .3 for a replacement, .8 for similar items."""
+def published(known: Known, noise_of: NoiseOf, *, rated: bool = True) -> Iterator[Drawn]:
+    """The paper's settings: .3 for a replacement, .8 for similar items. ``rated``: with the better prediction as well."""
     items, of_items = noisy_items(known, FURTHER, noise_of(names.NX_NOISY))
-    yield Drawn(names.NX_NOISY, {OF_ITEMS: FURTHER}, by_noisy_items(known, items, known.egos), of_items)
-    moved = by_noisy_items(known, items, known.egos, known.level)
-    yield Drawn(names.NX_NOISY_USER, {OF_ITEMS: FURTHER}, moved, of_items)
-    for draw, plain, by_users, noised in (
-        (top, names.PRS_TOP, names.PRS_TOP_UB, names.PRS_TOP_NOISY),
-        (positive, names.PRS_VALID, names.PRS_VALID_UB, names.PRS_VALID_NOISY),
+    yield from _noised((names.NX_NOISY, names.NX_NOISY_USER), {OF_ITEMS: FURTHER}, known, items, known.egos, of_items)
+    for draw, plain, by_users, noised, better in (
+        (top, names.PRS_TOP, names.PRS_TOP_UB, (names.PRS_TOP_NOISY, names.PRS_TOP_NOISY_USER), names.PRS_TOP_RATED),
+        (
+            positive,
+            names.PRS_VALID,
+            names.PRS_VALID_UB,
+            (names.PRS_VALID_NOISY, names.PRS_VALID_NOISY_USER),
+            names.POSITIVE_RATED,
+        ),
     ):
         chosen, guarantee = draw(known, EACH, noise_of(plain))
         egos = known.egos_of(chosen)
         setting: Setting = {A_DRAW: EACH}
         yield Drawn(plain, setting, item_based_of(known, egos, similar=Similar.STATIC), guarantee)
         yield Drawn(by_users, setting, user_based_of(known, egos), guarantee)
-        yield Drawn(noised, {**setting, OF_ITEMS: FURTHER}, by_noisy_items(known, items, egos), of_items)
+        yield from _noised(noised, {**setting, OF_ITEMS: FURTHER}, known, items, egos, of_items)
+        if rated:
+            yield Drawn(better, setting, item_based_of(known, egos, level=known.level), guarantee)
+
+
+def _noised(
+    methods: tuple[str, str], setting: Setting, known: Known, items: NoisyItems, egos: AlterEgos, guarantee: Guarantee
+) -> Iterator[Drawn]:
+    """With item means as base, as published, and with the user's level in it."""
+    for method, level in zip(methods, (None, known.level), strict=True):
+        yield Drawn(method, setting, by_noisy_items(known, items, egos, level), guarantee)
 
 
 def by_price(known: Known, epsilons: tuple[float, ...], noise_of: NoiseOf) -> Iterator[Drawn]:
@@ -127,7 +141,9 @@ def by_price(known: Known, epsilons: tuple[float, ...], noise_of: NoiseOf) -> It
 def by_price_of_items(known: Known, epsilons: tuple[float, ...], noise_of: NoiseOf) -> Iterator[Drawn]:
     for epsilon in epsilons:
         items, guarantee = noisy_items(known, epsilon, noise_of(f"{names.NX_NOISY} {epsilon}"))
-        yield Drawn(names.NX_NOISY, {OF_ITEMS: epsilon}, by_noisy_items(known, items, known.egos), guarantee)
+        yield from _noised(
+            (names.NX_NOISY, names.NX_NOISY_USER), {OF_ITEMS: epsilon}, known, items, known.egos, guarantee
+        )
 
 
 def whole_table(known: Known, epsilon: float, noise: Noise) -> Drawn:

@@ -86,7 +86,7 @@ def _drawn(gathered: Gathering, known: Known, what: What, effort: Effort, seed: 
         gathered.add(one.method, setting, scored(held, one.scores), one.guarantee)
 
     if what.published:
-        for one in published(known, noise("published")):
+        for one in published(known, noise("published"), rated=not what.prices):
             add(one)
     if what.prices:
         for one in by_price(known, PRICES.get(effort, PRICES[Effort.DEFAULT]), noise("price")):

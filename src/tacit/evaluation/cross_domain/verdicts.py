@@ -92,12 +92,15 @@ def _moments(table: Table) -> Iterator[Claim]:
     ]
     told = f"directions of taste never cost more than {CLOSE:g} over offsets with the whole budget"
     yield from table.no_worse(paper.OURS, told, gains, CLOSE)
-    for other, room in ((names.ITEM_AVERAGE, 0.0), (names.NX, ALLOWED)):
-        near = [
-            (f"epsilon {each:g}", table.lower(names.B3, other, {"epsilon": each})) for each in epsilons if each >= 2.0
-        ]
-        told = f"B3 at epsilon 2 or more is {'better than' if room == 0.0 else f'within {room:g} of'} {other} without privacy"
-        yield from table.no_worse(paper.OURS, told, near, room)
+    larger = [each for each in epsilons if each >= 2.0]
+    averages, mapped = (
+        [(f"epsilon {each:g}", table.lower(names.B3, other, {"epsilon": each})) for each in larger]
+        for other in (names.ITEM_AVERAGE, names.NX)
+    )
+    told = "B3 at epsilon 2 or more has a lower error than item averages without privacy"
+    yield from table.claim(paper.OURS, told, averages)
+    told = f"B3 at epsilon 2 or more is within {ALLOWED:g} of NX-Map-ib without privacy, or better"
+    yield from table.no_worse(paper.OURS, told, mapped, ALLOWED)
 
 
 def _simpler(table: Table) -> Iterator[Claim]:
