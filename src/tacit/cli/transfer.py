@@ -194,9 +194,8 @@ def show(model: ModelFile, json_file: Json = None) -> None:
 
 def _facts(found: Any) -> dict[str, Any]:
     """All that is public about a release but its numbers."""
-    kind = (
-        {"kind": found.kind, "directions": found.directions, "remark": found.remark} if hasattr(found, "kind") else {}
-    )
+    told = ("kind", "directions", "crossing", "remark") if hasattr(found, "kind") else ()
+    kind = {name: getattr(found, name) for name in told}
     return {
         "format": found.to_json()["format"],
         **kind,

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from inspect import Parameter, signature
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from tacit.checks import member, positive, probability
 from tacit.curator import cross_domain_moments, cross_domain_replacements, nx_map, published_x_map
+from tacit.curator.cross_domain_lists import Domains, require_apart
 from tacit.curator.cross_domain_modes import Asked, Mode
-from tacit.curator.cross_domain_rows import BothDomains, name_of, one_scale
+from tacit.curator.cross_domain_rows import BothDomains, name_of, one_scale, people_of
 from tacit.curator.nx_map import NXMap
 from tacit.curator.published_x_map import PublishedXMap
 from tacit.curator.slate_account import Kind, SlateAccount
@@ -44,13 +45,14 @@ class Transfers:
     def __init__(
         self,
         name: str,
-        domains: TwoDomains | None,
+        people: str,
+        domains: Domains | None,
         listed: BothDomains | None = None,
         *,
         catalogues: Catalogues | None = None,
         public_catalogue: bool = False,
     ) -> None:
-        self.name, self._domains, self._listed = name, domains, listed
+        self.name, self.people, self._domains, self._listed = name, people, domains, listed
         self._catalogues, self._public = catalogues, public_catalogue
 
     @classmethod
@@ -58,17 +60,23 @@ class Transfers:
         cls, source: object, target: object, *, catalogues: Catalogues | None = None, public_catalogue: bool = False
     ) -> "Transfers":
         """From two sets of ratings, which share the users whose ids are equal, from two domains, or from totals elsewhere."""
+        domains: Domains | None = None
         if isinstance(source, Ratings) and isinstance(target, Ratings):
-            source, target = TwoDomains.align(source, target), None
-        if isinstance(source, TwoDomains) and target is None:
-            one_scale(source)  # refused at once, whatever is asked for
-            return cls(name_of(source), source, catalogues=catalogues, public_catalogue=public_catalogue)
+            domains = source, target
+        elif isinstance(source, TwoDomains) and target is None:
+            domains = source
+        if domains is not None:
+            one_scale(domains)  # refused at once, whatever is asked for
+            if catalogues is None:
+                require_apart(domains)
+            names = name_of(domains), people_of(domains)
+            return cls(*names, domains, catalogues=catalogues, public_catalogue=public_catalogue)
         if isinstance(source, BothDomains) and target is None:
             if catalogues is not None or public_catalogue:
                 raise InvalidParameter(
                     "these domains have their catalogues: leave `catalogues` and `public_catalogue` out."
                 )
-            return cls(source.name, None, source)
+            return cls(source.name, source.people or source.name, None, source)
         raise InvalidParameter(
             "a curator holds Ratings, tacit.data.load('movielens-small'); or two of them, "
             "Curator(source, target, ledger='curator.db'); or TwoDomains, Curator(domains, ledger='curator.db')."
@@ -86,14 +94,20 @@ class Transfers:
             raise InvalidParameter("this curator holds no ratings.")
         return BothDomains.of(self._domains, catalogues=self._catalogues, public_catalogue=self._public)
 
-    @property
-    def domains(self) -> TwoDomains:
-        """The ratings themselves, which modes without a promise need as they are."""
+    def require_rows(self) -> None:
+        """Refuses where only totals of the ratings come here."""
         if self._domains is None:
             raise InvalidParameter(
                 "these ratings lie elsewhere, and only totals of them come here: use mode 'moments'."
             )
-        return self._domains
+
+    @cached_property
+    def domains(self) -> TwoDomains:
+        """The ratings themselves, which modes without a promise need as they are. An item that was rated in both domains is
+        refused: that tells of ratings, and is for those modes alone."""
+        self.require_rows()
+        held = cast(Domains, self._domains)
+        return held if isinstance(held, TwoDomains) else TwoDomains.align(*held)
 
     def release(
         self,

@@ -47,7 +47,7 @@ def release(
     Both are public lists. Few of either leave more to each draw: a best item that scores 1 is drawn with probability .58 of ten
     candidates at epsilon 10 each, of a thousand with .01.
     """
-    _ = transfers.domains  # X-SIM needs the rows themselves: refused where only totals come here
+    transfers.require_rows()  # X-SIM needs the rows themselves
     listed, graph = transfers.listed, Graph(significant, edges, by, least)
     asking = _places("sources", sources, listed.source)
     offered = _places("candidates", candidates, listed.target)

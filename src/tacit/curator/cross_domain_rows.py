@@ -6,21 +6,18 @@ What is listed, and on what scale, is public and known at once. Ratings are read
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from tacit.curator.cross_domain_lists import Domains, both, list_of, listed, over_both
 from tacit.curator.cross_domain_union import union
 from tacit.curator.fit import RATED_AT_ALL
 from tacit.data.catalogue import Catalogue
-from tacit.data.ids import encode, natural
-from tacit.data.pairs import TwoDomains
-from tacit.data.ratings import Ratings
 from tacit.data.scale import Scale
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.messages.cross_domain_parts import LARGEST
@@ -44,6 +41,7 @@ class BothDomains:
     read: Callable[[int], Rows] = field(repr=False)
     name: str = "two domains"
     assumed: tuple[str, ...] = ()
+    people: str = ""  # what their users are called; by default as the domains are
 
     def __post_init__(self) -> None:
         for part, named in ((self.source, "source"), (self.target, "target")):
@@ -88,7 +86,7 @@ class BothDomains:
     @classmethod
     def of(
         cls,
-        domains: TwoDomains,
+        domains: Domains,
         *,
         catalogues: tuple[Sequence[Any], Sequence[Any]] | None = None,
         public_catalogue: bool = False,
@@ -96,16 +94,16 @@ class BothDomains:
         """The items that a list names; those that are known only because somebody rated them are left out, with their ratings.
 
         ``catalogues`` are public lists of the source's and of the target's items, for ratings that came without, or instead of
-        theirs. Where a domain has no list at all, that is refused, unless ``public_catalogue`` says that its items are public all
+        theirs; released are these ids, as they are written there. Where a domain has no list at all, that is refused, unless ``public_catalogue`` says that its items are public all
         the same: then the guarantee assumes so.
         """
         scale = one_scale(domains)
         if catalogues is None:
-            lists = [_list_of(part.catalogue) for part in (domains.source, domains.target)]
+            lists = [list_of(part.catalogue) for part in both(domains)]
         else:
             if not isinstance(catalogues, tuple | list) or len(catalogues) != 2:
                 raise InvalidParameter("catalogues are two lists of ids: (source_items, target_items).")
-            lists = [Catalogue(_checked_list(ids, part)) for ids, part in zip(catalogues, _both(domains), strict=True)]
+            lists = [listed(ids) for ids in catalogues]
         without = [f"the {side}" for side, found in zip(("source", "target"), lists, strict=True) if found is None]
         if without and not public_catalogue:
             raise InvalidParameter(
@@ -113,59 +111,27 @@ class BothDomains:
                 "lists, catalogues=(source_items, target_items); or, if the rated items are public, say public_catalogue=True: the "
                 "guarantee then says that it assumes so."
             )
-        source, target = (found or part.catalogue for found, part in zip(lists, _both(domains), strict=True))
+        source, target = (found or part.catalogue for found, part in zip(lists, both(domains), strict=True))
 
         def read(least: int) -> sparse.csr_array:
-            return union(TwoDomains(over(domains.source, source), over(domains.target, target)), least)[0]
+            return union(over_both(domains, source, target), least)[0]
 
-        return cls(source, target, scale, read, name_of(domains), (RATED_AT_ALL,) if without else ())
-
-
-def over(ratings: Ratings, catalogue: Catalogue) -> Ratings:
-    """The same ratings over another list of items, rated or not; ratings of items that it does not name are left out."""
-    if catalogue is ratings.catalogue:
-        return ratings
-    known, listed = ratings.catalogue.ids, catalogue.ids
-    place = np.minimum(np.searchsorted(listed, known), listed.size - 1)
-    part = ratings.subset((listed[place] == known)[ratings.items])
-    codes = place.astype(np.int32)[part.items]  # both lists ascend, and so do the codes of a row
-    return replace(part, items=codes, catalogue=catalogue)
+        assumed = (RATED_AT_ALL,) if without else ()
+        return cls(source, target, scale, read, name_of(domains), assumed, people_of(domains))
 
 
-def _both(domains: TwoDomains) -> tuple[Ratings, Ratings]:
-    return domains.source, domains.target
+def name_of(domains: Domains) -> str:
+    return " and ".join(part.name for part in both(domains))
 
 
-def _list_of(catalogue: Catalogue) -> Catalogue | None:
-    """What a list names of a catalogue; None where there is no list, and its items are known by ratings alone."""
-    listed = catalogue.listed
-    if listed.all():
-        return catalogue
-    return catalogue.select(np.flatnonzero(listed).astype(np.int32)) if listed.any() else None
+def people_of(domains: Domains) -> str:
+    """As ``name_of``, in alphabetical order: whichever domain is the source, the users are the same, and so is their budget."""
+    return " and ".join(sorted(part.name for part in both(domains)))
 
 
-def _checked_list(ids: Sequence[Any], ratings: Ratings) -> NDArray[Any]:
-    """A public list of ids, ascending, in the kind of the ratings' own: the same file may write 17 and "17"."""
-    known = ratings.catalogue.ids
-    wished = np.zeros(0) if isinstance(ids, str) else np.array(list(ids))
-    if wished.ndim != 1 or wished.dtype.kind not in "iuU" or not wished.size:
-        raise InvalidParameter("a catalogue is a list of ids, all whole numbers or all texts.")
-    if wished.dtype.kind != known.dtype.kind and known.size:
-        wished = natural(*encode(wished))[0] if known.dtype.kind in "iu" else wished.astype(str)
-        if wished.dtype.kind != known.dtype.kind:
-            raise InvalidParameter(
-                "a catalogue names items by texts, and the ratings by whole numbers: write both alike."
-            )
-    return np.unique(wished)
-
-
-def name_of(domains: TwoDomains) -> str:
-    return f"{domains.source.name} and {domains.target.name}"
-
-
-def one_scale(domains: TwoDomains) -> Scale:
+def one_scale(domains: Domains) -> Scale:
     """The scale of both domains: a rating is carried from one to the other as it is."""
-    first, second = domains.source.scale, domains.target.scale
+    first, second = (part.scale for part in both(domains))
     if (first.low, first.high) != (second.low, second.high):
         raise InvalidParameter(
             f"the source is rated on the scale {first}, the target on {second}: bring the ratings to one scale, and state it when "

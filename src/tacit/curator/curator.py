@@ -59,7 +59,9 @@ class Curator:
     make a difference. Only items that a list names are ever in a slate: one that is known because somebody rated it would tell so.
     Where there is no list at all, that is an assumption, and said.
 
-    ``subject`` names these users in the ledger: other ratings of the same users belong to the same subject. ``unprotected`` names
+    ``subject`` names these users in the ledger, by default after their ratings; of two domains it is the same whichever is the
+    source. Other ratings of the same users belong to the same subject, which has to be given then: a further pair of domains, or
+    one of the two for slates, would otherwise have a budget of its own for the same people. ``unprotected`` names
     what may be released although it promises nothing: 'published', for two domains also 'nx', or the caveat of replayed noise.
     """
 
@@ -93,13 +95,13 @@ class Curator:
             if catalogues is not None or public_catalogue:
                 raise InvalidParameter("`catalogues` and `public_catalogue` belong to two domains: leave them out.")
             self._held = Likes.of(ratings, finite("like", like), features)
-            self._name, kind = ratings.name, SLATES
+            self._name, people, kind = ratings.name, ratings.name, SLATES
         else:
             if features is not None or most_likes is not None:
                 raise InvalidParameter("`features` and `most_likes` belong to slates of one domain: leave them out.")
             self._transfers = Transfers.of(ratings, target, catalogues=catalogues, public_catalogue=public_catalogue)
-            self._name, kind = self._transfers.name, TRANSFERS
-        users = f"users of {self._name}" if subject is None else subject
+            self._name, people, kind = self._transfers.name, self._transfers.people, TRANSFERS
+        users = f"users of {people}" if subject is None else subject
         self._account = SlateAccount(ledger, users, budget, accounting, unprotected, noise, clock, kind)
 
     def __repr__(self) -> str:  # not how many users: whether one is there is private

@@ -91,9 +91,11 @@ class SmoothSimilarity:
 
     def laws(self, rows: ArrayLike | sparse.csr_array) -> list[NoisyLaw]:
         """What is released of every pair, before it is cut to [-1, 1]. Not private."""
+        totals = pair_totals(rows, self.items, self.bound, self.pairs)
+        norms = [min(one, other) for _, one, other in totals]
+        scales = {norm: self._scale(norm) for norm in set(norms)}
         return [
-            NoisyLaw(whole_cosine(dot, one, other, self.grid), self._scale(min(one, other)))
-            for dot, one, other in pair_totals(rows, self.items, self.bound, self.pairs)
+            NoisyLaw(whole_cosine(*total, self.grid), scales[norm]) for total, norm in zip(totals, norms, strict=True)
         ]
 
     def release(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.float64]]:

@@ -76,6 +76,11 @@ class TransferModel:
         return self.model.directions
 
     @property
+    def crossing(self) -> int:
+        """Of the directions, those that link the domains. 0: no taste is carried from one to the other."""
+        return self.model.crossing
+
+    @property
     def remark(self) -> str:
         return self.model.remark
 
@@ -146,7 +151,8 @@ class TransferModel:
 
     def __repr__(self) -> str:
         sizes = f"{len(self.source):,} + {len(self.target):,} items"
-        return f"TransferModel({self.kind}; {sizes}; directions: {self.directions}; {self.guarantee}). {self.remark}"
+        found = f"directions: {self.directions}, crossing: {self.crossing}"
+        return f"TransferModel({self.kind}; {sizes}; {found}; {self.guarantee}). {self.remark}"
 
     @cached_property
     def _places(self) -> dict[Item, int]:

@@ -17,9 +17,9 @@ from tacit.models.cross_domain.transfer import Transfer
 
 _OFFSETS = ("values", "means", "share", "few")
 _NAMES = {
-    "factor-posterior": ("offsets", "directions", "head", "loadings", "noise", "reach"),
-    "bridge": ("offsets", "directions", "weights", "loadings", "clip", "norm", "reach"),
-    "honest-x-map": ("offsets", "directions", "replacements", "similar", "cosines"),
+    "factor-posterior": ("offsets", "directions", "crossing", "head", "loadings", "noise", "reach"),
+    "bridge": ("offsets", "directions", "crossing", "weights", "loadings", "clip", "norm", "reach"),
+    "honest-x-map": ("offsets", "directions", "crossing", "replacements", "similar", "cosines"),
     "offsets": ("offsets",),
 }
 _MOST_SIMILAR = 1_000
@@ -44,7 +44,7 @@ def to_json(model: Any) -> dict[str, Any]:
     """All that predictions depend on, but the catalogues and the scale."""
     if isinstance(model, Offsets):
         return {"offsets": _offsets_to_json(model)}
-    common = {"offsets": _offsets_to_json(model.offsets), "directions": model.directions}
+    common = {"offsets": _offsets_to_json(model.offsets), "directions": model.directions, "crossing": model.crossing}
     names = [name for name in _NAMES[kind_of(model)] if name not in common]
     found = {name: getattr(model, name) for name in names}
     return common | {name: one.tolist() if isinstance(one, np.ndarray) else one for name, one in found.items()}
@@ -67,15 +67,16 @@ def from_json(kind: object, value: object, n_source: int, n_items: int, scale: t
     if kind == "offsets":
         return base
     rank = fields.whole(found["directions"], "$.model.directions", least=0, most=MOST_DIRECTIONS)
-    read: dict[str, Callable[[dict[str, Any], Offsets, int], Transfer]] = {
+    crossing = fields.whole(found["crossing"], "$.model.crossing", least=0, most=rank)
+    read: dict[str, Callable[[dict[str, Any], Offsets, int, int], Transfer]] = {
         "factor-posterior": _factor_posterior,
         "bridge": _bridge,
         "honest-x-map": _honest_x_map,
     }
-    return read[kind](found, base, rank)
+    return read[kind](found, base, rank, crossing)
 
 
-def _factor_posterior(found: dict[str, Any], base: Offsets, rank: int) -> FactorPosterior:
+def _factor_posterior(found: dict[str, Any], base: Offsets, rank: int, crossing: int) -> FactorPosterior:
     size = min(len(fields.listed(found["head"], "$.model.head")), base.n_items)
     head = places(found["head"], "$.model.head", length=size, least=0, most=base.n_items - 1)
     if (np.diff(head) <= 0).any():
@@ -84,19 +85,20 @@ def _factor_posterior(found: dict[str, Any], base: Offsets, rank: int) -> Factor
     noise = _size(found["noise"], "$.model.noise")
     if noise <= _FLATTEST * float(np.square(loadings).sum(axis=1).max(initial=0.0)):
         raise InvalidMessage("expected a variance above 0, not far below that of the loadings, at $.model.noise.")
-    return FactorPosterior(base, _frozen(head), _frozen(loadings), noise, _size(found["reach"], "$.model.reach"))
+    reach = _size(found["reach"], "$.model.reach")
+    return FactorPosterior(base, _frozen(head), _frozen(loadings), noise, reach, crossing)
 
 
-def _bridge(found: dict[str, Any], base: Offsets, rank: int) -> Bridge:
+def _bridge(found: dict[str, Any], base: Offsets, rank: int, crossing: int) -> Bridge:
     weights = table(found["weights"], "$.model.weights", rows=base.n_source, columns=rank)
     loadings = table(found["loadings"], "$.model.loadings", rows=base.n_items - base.n_source, columns=rank)
     clip, norm, reach = (_size(found[name], f"$.model.{name}") for name in ("clip", "norm", "reach"))
     if norm == 0.0:
         raise InvalidMessage("expected a number above 0 at $.model.norm.")
-    return Bridge(base, _frozen(weights), _frozen(loadings), clip, norm, reach)
+    return Bridge(base, _frozen(weights), _frozen(loadings), clip, norm, reach, crossing)
 
 
-def _honest_x_map(found: dict[str, Any], base: Offsets, rank: int) -> HonestXMap:
+def _honest_x_map(found: dict[str, Any], base: Offsets, rank: int, crossing: int) -> HonestXMap:
     n_target = base.n_items - base.n_source
     chosen = places(found["replacements"], "$.model.replacements", length=base.n_source, least=NONE, most=n_target - 1)
     rows = fields.listed(found["similar"], "$.model.similar", length=n_target)
@@ -109,7 +111,8 @@ def _honest_x_map(found: dict[str, Any], base: Offsets, rank: int) -> HonestXMap
     cosines = table(found["cosines"], "$.model.cosines", rows=n_target, columns=width)
     if np.abs(cosines).max(initial=0.0) > 1.0:
         raise InvalidMessage("expected cosines from -1 to 1 at $.model.cosines.")
-    return HonestXMap(base, _frozen(chosen), _frozen(np.array(similar, dtype=np.int64)), _frozen(cosines), rank)
+    alike = _frozen(np.array(similar, dtype=np.int64))
+    return HonestXMap(base, _frozen(chosen), alike, _frozen(cosines), rank, crossing)
 
 
 def _offsets_to_json(base: Offsets) -> dict[str, Any]:

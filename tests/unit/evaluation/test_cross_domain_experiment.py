@@ -27,7 +27,7 @@ from tacit.evaluation.cross_domain import (
 )
 from tacit.evaluation.cross_domain.known import Known
 from tacit.evaluation.cross_domain.measures import AHEAD, MAE, NDCG, RECALL, RMSE, Scored, scored
-from tacit.evaluation.cross_domain.outcome import DIRECTIONS, Outcome
+from tacit.evaluation.cross_domain.outcome import DIRECTIONS, LINKING, Outcome
 from tacit.evaluation.cross_domain.plain import METHODS
 from tacit.evaluation.cross_domain.plots import draw
 from tacit.evaluation.cross_domain.published import A_DRAW, OF_ITEMS, positive, signed, top
@@ -80,7 +80,7 @@ def test_made_up_worlds_give_every_method_and_every_metric(result: Result) -> No
         names.PRS_VALID_NOISY,
         names.NX_NOISY,
     }
-    assert {row.metric for row in result.rows} >= {MAE, RMSE, NDCG, RECALL, AHEAD, DIRECTIONS, theorems.MEDIAN}
+    assert {row.metric for row in result.rows} >= {MAE, RMSE, NDCG, RECALL, AHEAD, DIRECTIONS, LINKING, theorems.MEDIAN}
     assert max(Counter(map(key_of, result.rows)).values()) == 1
     assert all(math.isfinite(row.value) for row in result.rows)
     assert any("Line by line they are not comparable" in note for note in result.notes)

@@ -121,7 +121,7 @@ def test_scores_are_gathered_over_draws_and_splits() -> None:
     for errors in ([1.0, 1.0], [3.0, 3.0]):
         gathered.next_split()
         for _ in range(2):
-            gathered.add("m", {"world": "w", "epsilon": 1.0}, of(errors, [0, 1]), promise, 3)
+            gathered.add("m", {"world": "w", "epsilon": 1.0}, of(errors, [0, 1]), promise, {DIRECTIONS: 3})
     found = gathered.outcome()
     assert {(row.metric, row.value) for row in found.rows} >= {(MAE, 2.0), (DIRECTIONS, 3.0)}
     assert found.guarantees == {"m, w, epsilon=1.0": promise}

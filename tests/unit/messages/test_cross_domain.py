@@ -56,8 +56,8 @@ def test_what_is_written_is_read_again_and_predicts_the_same(message: TransferMo
     read = TransferModel.from_json(json.loads(json.dumps(message.to_json())))
     assert read == message
     assert read.predict(PROFILE) == message.predict(PROFILE)
-    assert (read.kind, read.directions, read.remark, read.scale) == (
-        message.kind, message.directions, message.remark, message.scale,
+    assert (read.kind, read.directions, read.crossing, read.remark, read.scale) == (
+        message.kind, message.directions, message.crossing, message.remark, message.scale,
     )  # fmt: skip
     assert read.guarantee == PROMISE
     path = message.save(tmp_path / "model.json")
@@ -70,6 +70,7 @@ def test_kinds_differ_and_taste_moves_predictions() -> None:
     by_kind = {message.kind: message.predict(PROFILE) for message in every_kind()}
     assert len({tuple(one.values()) for one in by_kind.values()}) == 4
     assert [message.directions > 0 for message in every_kind()] == [True, True, True, False]
+    assert [message.crossing > 0 for message in every_kind()] == [True, True, True, False]
     assert transfer() != replacements()
 
 
@@ -108,8 +109,19 @@ def test_an_alter_ego_keeps_real_ratings_of_the_target() -> None:
     assert {item: ego[item] for item in "wyz"} == message.predict(profile, ["w", "y", "z"])
 
 
+def test_it_says_where_directions_link_nothing() -> None:
+    alone = GRAM.copy()
+    alone[:4, 4:], alone[4:, :4] = 0.0, 0.0
+    message = transfer(factor_posterior(D, N, 2.0, 2.0, np.arange(8), alone, 3.0, 4, TransferSettings()))
+    assert message.directions > 0
+    assert message.crossing == 0
+    assert TransferModel.from_json(message.to_json()).remark == message.remark
+    assert "nothing but averages" in message.remark
+    assert message.predict(PROFILE) == pytest.approx(transfer(message.model.offsets).predict(PROFILE), abs=1e-9)  # type: ignore[attr-defined]
+
+
 def test_it_says_what_it_promises_and_whether_taste_is_carried_over() -> None:
-    assert "directions: 2" in repr(transfer())
+    assert "directions: 2, crossing: 2" in repr(transfer())
     assert str(PROMISE) in repr(transfer())
     silent = factor_posterior(D, N, 2.0, 2.0, np.arange(8), GRAM, 1e6, 4, TransferSettings())
     message = transfer(silent)
@@ -244,6 +256,9 @@ _MODEL = [
     _inside("model", "directions", to=3),
     _inside("model", "directions", to=10**9),
     _inside("model", "directions", to=2.0),
+    _inside("model", "crossing", to=3),
+    _inside("model", "crossing", to=-1),
+    _inside("model", "crossing", to=1.0),
 ]
 FACTORS = [
     _inside("model", "head", to=[1, 0, 2, 3, 4, 5, 6, 7]),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tacit.audit import check, distribution, empirical, laplace_forms
 from tacit.audit.cases import Case, Draws, FromOutside, Twin
+from tacit.audit.cases.similarities import drawn
 from tacit.audit.findings import By, Finding
 from tacit.audit.twins.similarities import NormWithoutMargin, NormWithoutNoise
 from tacit.mechanisms import SimilarityAfterTest
@@ -139,9 +140,6 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
 def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
     agree = np.full((130, 2), _BOUND)
     tables = agree, np.concatenate([agree, [[_BOUND, -_BOUND]]])
-    first, second = (
-        np.nan_to_num(check.many(lambda t=t: mechanism.release(t, noise).value[0], draws.single), nan=2.0)  # type: ignore[misc]
-        for t in tables
-    )
+    first, second = (np.nan_to_num(drawn(mechanism, table, noise, draws.single), nan=2.0) for table in tables)
     bound = empirical.lower_bound_by_threshold(first, second, delta=mechanism.guarantee.delta)
     return check.from_below(mechanism, bound, case="130 users who agree, one who does not added")

@@ -1,7 +1,7 @@
 """One release for the whole system, everything else being post-processing: the moments, with noise of the mechanisms themselves."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from tacit.evaluation.cross_domain import names
 from tacit.evaluation.cross_domain.known import Known
+from tacit.evaluation.cross_domain.outcome import DIRECTIONS, LINKING
 from tacit.evaluation.cross_domain.splits import Floats, Held
 from tacit.guarantees import Guarantee, mu_for
 from tacit.mechanisms import Noise
@@ -34,7 +35,7 @@ class Tried(NamedTuple):
     method: str
     scores: Floats
     guarantee: Guarantee | None = None  # None: no noise, no privacy
-    directions: int = 0
+    told: Mapping[str, int] | None = None  # what the model says of itself
 
 
 def order_of_magnitude(users: int) -> int:
@@ -85,10 +86,10 @@ def _first(known: Known, epsilon: float | str, noise: Noise) -> Iterator[Tried]:
     guarantee = None if epsilon == names.INF else mechanism.guarantee
     parts = found.matrix(), found.values, found.counts
     mapped = honest_x_map(*parts, found.sds, held.n_source, settings, edge=_NEVER)
-    yield Tried(names.B1, predicted(known, mapped), guarantee)
+    yield Tried(names.B1, predicted(known, mapped), guarantee, {LINKING: mapped.crossing})
     for method, edge in ((names.B2, NOISE_EDGE), (names.B2_CAREFUL, EDGE)):
         crossed = bridge(*parts, found.users, found.sds, held.n_source, settings, edge=edge)
-        yield Tried(method, predicted(known, crossed), guarantee, crossed.directions)
+        yield Tried(method, predicted(known, crossed), guarantee, _told(crossed))
     yield Tried(names.OFFSETS, predicted(known, crossed.offsets), guarantee)
 
 
@@ -100,7 +101,11 @@ def transferred(known: Known, method: str, settings: TransferSettings, epsilon: 
         found.offsets.values, found.offsets.counts, found.offsets.value_sd, found.offsets.count_sd, found.head, found.matrix(),
         found.pair_sd, held.n_source, settings,
     )  # fmt: skip
-    return Tried(method, predicted(known, model), guarantee, model.directions)
+    return Tried(method, predicted(known, model), guarantee, _told(model))
+
+
+def _told(model: Transfer) -> dict[str, int]:
+    return {DIRECTIONS: model.directions, LINKING: model.crossing}
 
 
 def released(held: Held, settings: TransferSettings, mu: float, noise: Noise) -> tuple[NoisyTransfer, Guarantee | None]:

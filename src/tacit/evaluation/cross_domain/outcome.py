@@ -1,6 +1,6 @@
 """What the parts found: rows, guarantees, and the errors of single users for claims that compare user by user."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tacit.evaluation.cross_domain import names
@@ -13,7 +13,7 @@ from tacit.guarantees import Guarantee
 
 Value = int | float | str
 Key = tuple[str, tuple[tuple[str, Value], ...]]
-DIRECTIONS = "directions"
+DIRECTIONS, LINKING = "directions", "directions that link the domains"
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Gathering:
 
     def __init__(self) -> None:
         self._found: dict[Key, list[list[Scored]]] = {}
-        self._directions: dict[Key, list[int]] = {}
+        self._told: dict[Key, dict[str, list[int]]] = {}
         self._guarantees: dict[Key, Guarantee] = {}
         self._split = -1
 
@@ -76,15 +76,16 @@ class Gathering:
         setting: Mapping[str, Value],
         one: Scored,
         guarantee: Guarantee | None = None,
-        directions: int | None = None,
+        told: Mapping[str, int] | None = None,
     ) -> None:
+        """``told``: further numbers of this draw, which are averaged."""
         key = (method, settled(setting))
         splits = self._found.setdefault(key, [])
         while len(splits) <= self._split:
             splits.append([])
         splits[self._split].append(one)
-        if directions is not None:
-            self._directions.setdefault(key, []).append(directions)
+        for name, number in (told or {}).items():
+            self._told.setdefault(key, {}).setdefault(name, []).append(number)
         if guarantee is not None:
             self._guarantees[key] = guarantee
 
@@ -95,9 +96,10 @@ class Gathering:
             one = over_splits([over_draws(draws) for draws in splits if draws])
             found.scored[key] = one
             found.rows += rows(method, one, **setting)
-            if key in self._directions:
-                drawn: Sequence[int] = self._directions[key]
-                found.rows.append(Row(method, setting, DIRECTIONS, sum(drawn) / len(drawn), None, len(drawn)))
+            found.rows += [
+                Row(method, setting, name, sum(numbers) / len(numbers), None, len(numbers))
+                for name, numbers in self._told.get(key, {}).items()
+            ]
             if key in self._guarantees:
                 told = ", ".join(f"{name}={value}" for name, value in setting.items() if name != "world")
                 found.guarantees[f"{method}, {setting.get('world', '')}, {told}"] = self._guarantees[key]

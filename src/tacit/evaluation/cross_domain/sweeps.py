@@ -67,7 +67,7 @@ def by_users(effort: Effort, seed: int) -> Outcome:
             for one in moments(known, AT, lambda method, u=users, w=which: noise_of(seed, "users", method, u, w)):  # type: ignore[misc]
                 if one.method in kept:
                     setting: dict[str, int | float | str] = {"world": BY_USERS, "users": users, "epsilon": AT}
-                    gathered.add(one.method, setting, scored(known.held, one.scores), one.guarantee, one.directions)
+                    gathered.add(one.method, setting, scored(known.held, one.scores), one.guarantee, one.told)
     return gathered.outcome()
 
 

@@ -101,13 +101,11 @@ def _drawn(gathered: Gathering, known: Known, what: What, effort: Effort, seed: 
             add(whole_table(known, epsilon, noise_of(seed, held.world, *which, names.TABLE, epsilon)))
         for tried_one in moments(known, epsilon, noise("moments", epsilon)):
             setting: dict[str, int | float | str] = {"world": held.world, "epsilon": epsilon}
-            gathered.add(
-                tried_one.method, setting, scored(held, tried_one.scores), tried_one.guarantee, tried_one.directions
-            )
+            gathered.add(tried_one.method, setting, scored(held, tried_one.scores), tried_one.guarantee, tried_one.told)
     if which[1] == 0:  # without noise every draw is alike, but for which of a user's ratings count
         for tried_one in moments(known, names.INF, noise("moments")):
             setting = {"world": held.world, "epsilon": names.INF}
-            gathered.add(tried_one.method, setting, scored(held, tried_one.scores), None, tried_one.directions)
+            gathered.add(tried_one.method, setting, scored(held, tried_one.scores), None, tried_one.told)
 
 
 def _same(known: Known, seed: int, number: int) -> float:

@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 
 from tacit.checks import positive, whole
 from tacit.errors import InvalidParameter
+from tacit.models.cross_domain.links import links
 from tacit.models.cross_domain.offsets import Offsets, deviation, offsets, target_or
 from tacit.models.cross_domain.settings import MOST_DIRECTIONS, TransferSettings
 from tacit.models.cross_domain.transfer import Floats, one_row, released, remark_on, rows_of, strongest
@@ -36,6 +37,7 @@ class Bridge:
     clip: float
     norm: float
     reach: float
+    crossing: int = 0  # of the directions, those that link the domains
 
     @property
     def n_items(self) -> int:
@@ -110,9 +112,12 @@ def bridge(
         taken, strength, given = taken[:, :0], strength[:0], given[:, :0]
     ridge = 2.0 * max(0.1 * float(np.median(strength)), noise * scale) if strength.size else 1.0
     across = matrix[source, target] - explained[source, target]
+    crossing = min(given.shape[1], links(across, taken, given, noise)) if strength.size else 0
     weights = taken / (strength + ridge) @ (taken.T @ across @ given)
+    if not crossing:  # what is seen between the domains is noise: to be moved by it would be worse than not to be
+        weights = np.zeros_like(weights)
     seen = np.maximum(np.asarray(n, dtype=np.float64)[target], max(sigma_n, 1.0)) / in_target
-    return Bridge(base, weights, given / seen[:, None], settings.clip, settings.pair_norm, settings.reach)
+    return Bridge(base, weights, given / seen[:, None], settings.clip, settings.pair_norm, settings.reach, crossing)
 
 
 def own_offsets(

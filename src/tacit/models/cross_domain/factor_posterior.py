@@ -9,6 +9,10 @@ matrix of noise once it is weighed by how well its eigenvector is known. With th
 and for a user with residuals e, L the loadings of what she rated: taste x = (L^T L + v (1 - h) I)^-1 L^T e. The share h of the
 variance v that taste explains is ``taste`` times the sum over directions of c^4, c the cosine of an eigenvector with the
 true one: c^2 = 2 shrunk e / (e + shrunk e). A direction that the noise has turned away explains little.
+
+An eigenvector of a taste in one domain has weights in the other, too, which are noise, and two such tastes that are about as strong
+come out mixed: weights do not tell whether domains are linked. The block between them does (`links`). Where it shows no
+more than noise it is taken to be 0, so that every direction lies in one domain, and nothing is carried over but averages.
 """
 
 import math
@@ -19,6 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from tacit.errors import InvalidParameter
+from tacit.models.cross_domain.links import links, within
 from tacit.models.cross_domain.offsets import Offsets, deviation, offsets, target_or
 from tacit.models.cross_domain.settings import TransferSettings
 from tacit.models.cross_domain.transfer import (
@@ -45,6 +50,7 @@ class FactorPosterior:
     loadings: Floats
     noise: float  # variance of a rating that no direction explains
     reach: float
+    crossing: int = 0  # of the directions, those that link the domains
 
     @property
     def n_items(self) -> int:
@@ -110,7 +116,13 @@ def factor_posterior(
     if not np.array_equal(matrix, matrix.T):
         raise InvalidParameter("gram must be symmetric.")
     np.fill_diagonal(matrix, 0.0)
-    strength, vectors, cosines = above_the_noise(matrix, deviation("sigma_gram", sigma_gram), settings)
+    sigma_gram = deviation("sigma_gram", sigma_gram)
+    strength, vectors, cosines = above_the_noise(matrix, sigma_gram, settings)
+    first = int(np.searchsorted(codes, base.n_source))  # of the head's target items
+    crossing = min(strength.size, _links(matrix, first, sigma_gram, settings)) if strength.size else 0
+    if strength.size and not crossing:  # what is seen between the domains is noise: to be moved by it only does harm
+        matrix[:first, first:], matrix[first:, :first] = 0.0, 0.0
+        strength, vectors, cosines = above_the_noise(matrix, sigma_gram, settings)
     seen = np.maximum(np.asarray(n, dtype=np.float64), sigma_n)[codes]
     explained, total = settings.explained(float((cosines**4).sum())), seen.sum()
     loadings = np.zeros((codes.size, 0))
@@ -121,7 +133,16 @@ def factor_posterior(
         # taste explains no more of any item than there is: a hardly rated item's loadings are noise
         most = math.sqrt(settings.rating_variance)
         loadings *= (most / np.maximum(np.linalg.norm(loadings, axis=1), most))[:, None]
-    return FactorPosterior(base, codes, loadings, settings.rating_variance * (1.0 - explained), settings.reach)
+    left = settings.rating_variance * (1.0 - explained)
+    return FactorPosterior(base, codes, loadings, left, settings.reach, crossing if loadings.size else 0)
+
+
+def _links(matrix: Floats, first: int, sigma: float, settings: TransferSettings) -> int:
+    inside = [
+        within(block, settings.edge * 2.0 * sigma * math.sqrt(len(block)), settings.most_directions)
+        for block in (matrix[:first, :first], matrix[first:, first:])
+    ]
+    return links(matrix[:first, first:], inside[0], inside[1], sigma)
 
 
 def above_the_noise(matrix: Floats, sigma: float, settings: TransferSettings) -> tuple[Floats, Floats, Floats]:

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from tacit.checks import positive, whole
 from tacit.models.cross_domain.bridge import EDGE, own_offsets, symmetric
+from tacit.models.cross_domain.links import links, within
 from tacit.models.cross_domain.offsets import Offsets, deviation, target_or
 from tacit.models.cross_domain.settings import MOST_DIRECTIONS, TransferSettings
 from tacit.models.cross_domain.transfer import Codes, Floats, one_row, remark_on, rows_of, strongest
@@ -32,6 +33,7 @@ class HonestXMap:
     similar: Codes  # target items x k
     cosines: NDArray[np.float64]
     directions: int
+    crossing: int = 0  # of the directions, those that link the domains
 
     @property
     def n_items(self) -> int:
@@ -104,18 +106,26 @@ def honest_x_map(
     found, _ = strongest(matrix, edge * noise * math.sqrt(len(matrix)), MOST_DIRECTIONS)
     cosine = np.clip(matrix / np.outer(size, size), -1.0, 1.0)
     n_target = base.n_items - base.n_source
+    crossing = min(found.size, _links(matrix, base.n_source, noise, edge)) if found.size else 0
     replacements = np.full(base.n_source, NONE, dtype=np.int64)
     similar, cosines = (
         np.full((n_target, min(k, n_target)), NONE, dtype=np.int64),
         np.zeros((n_target, min(k, n_target))),
     )
     if found.size and n_target and base.n_source:
-        across, within = cosine[: base.n_source, base.n_source :], cosine[base.n_source :, base.n_source :]
-        best = across.argmax(axis=1)
-        replacements = np.where(across.max(axis=1) > 0.0, best, NONE)
-        order = np.argsort(-within, axis=1, kind="stable")[:, : similar.shape[1]]
-        cosines = np.take_along_axis(within, order, axis=1)
+        across, inside = cosine[: base.n_source, base.n_source :], cosine[base.n_source :, base.n_source :]
+        if crossing:  # the largest of numbers that are mere noise is no replacement
+            best = across.argmax(axis=1)
+            replacements = np.where(across.max(axis=1) > 0.0, best, NONE)
+        order = np.argsort(-inside, axis=1, kind="stable")[:, : similar.shape[1]]
+        cosines = np.take_along_axis(inside, order, axis=1)
         # the item itself is no evidence of itself: a real rating of it is no prediction either
         similar = np.where((order != np.arange(n_target)[:, None]) & (cosines != 0.0), order, NONE)
         cosines = np.where(similar != NONE, cosines, 0.0)
-    return HonestXMap(base, replacements, similar, cosines, int(found.size))
+    return HonestXMap(base, replacements, similar, cosines, int(found.size), crossing)
+
+
+def _links(matrix: Floats, n_source: int, noise: float, edge: float) -> int:
+    blocks = matrix[:n_source, :n_source], matrix[n_source:, n_source:]
+    taken, given = (within(block, edge * noise * math.sqrt(len(block)), MOST_DIRECTIONS) for block in blocks)
+    return links(matrix[:n_source, n_source:], taken, given, noise)

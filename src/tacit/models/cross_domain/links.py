@@ -14,7 +14,9 @@ from scipy import linalg
 
 from tacit.models.cross_domain.transfer import Floats, strongest
 
-MARGIN = 1.5  # beyond sqrt n + sqrt m: of blocks of mere noise, from 1 x 1 to 100 x 100, fewer than 1 in 1,000 have so much
+MARGIN = (
+    1.5  # beyond sqrt n + sqrt m: of blocks of mere noise, from 1 x 1 to 100 x 100, fewer than 1 in 1,000 have so much
+)
 
 
 def within(block: Floats, threshold: float, most: int) -> Floats:

@@ -89,10 +89,23 @@ def test_it_tells_more_than_offsets_in_a_planted_world_and_nothing_in_noise() ->
     told = np.abs(made.predict_many(csr_array(hidden), users, items + 12) - truth).mean()
     untold = np.abs(made.offsets.predict_many(csr_array(hidden), users, items + 12) - truth).mean()
     assert told < 0.85 * untold
+    assert 1 <= made.crossing <= made.directions
     silent = bridge(*released(centred, sigma=1e4), (1e4, 1.0, 1.0, 1.0), 12, OWN)
-    assert silent.directions == 0
+    assert (silent.directions, silent.crossing) == (0, 0)
     assert silent.remark == NO_TRANSFER
     assert np.array_equal(silent.predict([0, 1], [5.0, 1.0]), silent.offsets.predict([0, 1], [5.0, 1.0]))
+
+
+def test_where_only_noise_lies_between_the_domains_nothing_is_carried_over_it() -> None:
+    """Nobody in both: either domain has its tastes, and the block between them is noise."""
+    centred = planted()[0]
+    centred[::2, :12], centred[1::2, 12:] = 0.0, 0.0
+    for seed in range(10):
+        made = bridge(*released(centred, sigma=3.0, seed=seed), (3.0, 1.0, 1.0, 1.0), 12, OWN)
+        assert made.directions > 0
+        assert made.crossing == 0
+        assert "nothing but averages" in made.remark
+        assert np.array_equal(made.predict([0, 1], [5.0, 1.0]), made.offsets.predict([0, 1], [5.0, 1.0]))
 
 
 def test_noisy_counts_of_users_never_divide_by_0() -> None:

@@ -12,7 +12,7 @@ from tacit.errors import InvalidParameter
 from tacit.models.cross_domain.factor_posterior import FactorPosterior, factor_posterior
 from tacit.models.cross_domain.offsets import Offsets
 from tacit.models.cross_domain.settings import TransferSettings
-from tacit.models.cross_domain.transfer import NO_TRANSFER
+from tacit.models.cross_domain.transfer import NO_TRANSFER, remark_on
 
 SETTINGS = TransferSettings(centre=3.0, taste=0.2)
 
@@ -55,8 +55,8 @@ def model(world: World, sigma: float = 0.0, settings: TransferSettings = SETTING
 def test_a_planted_world_of_two_tastes_is_recovered() -> None:
     world = planted()
     made = model(world, sigma=30.0)
-    assert made.directions == 2
-    assert "2 directions" in made.remark
+    assert (made.directions, made.crossing) == (2, 2)
+    assert made.remark == "2 directions of taste stand above the noise; 2 link the domains."
     source = world.ratings.copy()
     source.data[source.indices >= world.n_source] = 0.0
     source.eliminate_zeros()
@@ -74,9 +74,52 @@ def test_in_noise_there_is_no_direction_and_it_says_so() -> None:
             rng.normal(0, 9, 80), 50 + rng.normal(0, 9, 80), 9.0, 9.0, np.arange(80), noisy(np.zeros((80, 80)), 7.0, seed), 7.0,
             40, TransferSettings(edge=1.15),
         )  # fmt: skip
-        assert made.directions == 0
+        assert (made.directions, made.crossing) == (0, 0)
         assert made.remark == NO_TRANSFER
         assert np.array_equal(made.predict([0, 3], [5.0, 1.0]), made.offsets.predict([0, 3], [5.0, 1.0]))
+
+
+def apart(ratings: csr_array, n_source: int) -> csr_array:
+    """Every user's ratings in one domain only, by turns."""
+    users = np.repeat(np.arange(ratings.shape[0]), np.diff(ratings.indptr))
+    kept = (ratings.indices < n_source) == (users % 2 == 0)
+    return csr_array((ratings.data[kept], (users[kept], ratings.indices[kept])), shape=ratings.shape)
+
+
+@pytest.mark.parametrize("sigma", [5.0, 15.0, 40.0])
+def test_without_anybody_in_both_domains_no_direction_crosses_and_that_is_said(sigma: float) -> None:
+    """The same two tastes in both domains, as strong in each: eigenvectors come out mixed, and still nothing links them."""
+    world = planted()
+    alone = World(apart(world.ratings, world.n_source), world.truth, world.n_source)
+    for seed in range(10):
+        made = model(alone, sigma, seed=seed)
+        assert made.directions >= 2
+        assert made.crossing == 0
+        assert made.remark == remark_on(made.directions, 0)
+        assert "nothing but averages" in made.remark
+        in_source = np.square(made.loadings[:20]).sum(axis=0)
+        in_target = np.square(made.loadings[20:]).sum(axis=0)
+        assert (np.minimum(in_source, in_target) <= 1e-12 * np.maximum(in_source, in_target)).all()
+        told = made.predict([0, 3, 7], [5.0, 1.0, 4.0])
+        assert told == pytest.approx(made.offsets.predict([0, 3, 7], [5.0, 1.0, 4.0]), abs=1e-6)
+        inside = made.predict([0, 3, 7], [5.0, 1.0, 4.0], np.arange(20))
+        assert np.abs(inside - made.offsets.predict([0, 3, 7], [5.0, 1.0, 4.0], np.arange(20))).max() > 0.05
+
+
+def test_a_link_that_few_make_is_seen_and_used() -> None:
+    """One user in eight rated in both domains."""
+    world = planted()
+    table = apart(world.ratings, world.n_source).toarray()
+    table[::8] = world.ratings.toarray()[::8]
+    made = model(World(csr_array(table), world.truth, world.n_source), sigma=10.0)
+    assert 1 <= made.crossing <= made.directions
+    assert (made.predict([0, 3], [5.0, 1.0]) != made.offsets.predict([0, 3], [5.0, 1.0])).any()
+
+
+def test_no_more_directions_cross_than_are_used() -> None:
+    made = model(planted(), settings=replace(SETTINGS, most_directions=1))
+    assert (made.directions, made.crossing) == (1, 1)
+    assert made.remark == "One direction of taste stands above the noise and links the domains."
 
 
 def test_an_eigenvalue_counts_above_the_edge_and_not_below() -> None:
@@ -84,26 +127,27 @@ def test_an_eigenvalue_counts_above_the_edge_and_not_below() -> None:
     gram = np.ones((4, 4)) * 5.0  # eigenvalue 15 off the diagonal
     settings = TransferSettings(edge=1.05)
     for sigma, found in ((15 / 4.2 - 1e-6, 1), (15 / 4.2 + 1e-6, 0)):
-        made = factor_posterior(np.zeros(4), np.ones(4), 1.0, 1.0, np.arange(4), gram, sigma, 2, settings)
+        made = factor_posterior(np.zeros(4), np.ones(4), 1.0, 1.0, np.arange(4), gram, sigma, 4, settings)
         assert made.directions == found
+        assert made.crossing == 0  # all of it lies in the source
 
 
 def test_loadings_and_a_posterior_by_hand() -> None:
     """Four items alike, eigenvalue 15, sigma 3: shrunk to sqrt(225 - 144) = 9, c^2 = 18 / 24; s_i = 1.
 
     h = .2 * (3/4)^2 = .1125, every loading sqrt(h v). Of a rating e above its expectation:
-    L e / (L^2 k + v (1 - h)), where e is what is left of it without the mean of all.
+    L e / (L^2 k + v (1 - h)), where e is what is left of it without the mean of all. All four are of the source.
     """
     settings = replace(SETTINGS, level_ratings=0.0)
     gram, vary = np.full((4, 4), 5.0), np.array([1.0, -1.0, 1.0, -1.0])
     gram = np.outer(vary, vary) * gram
-    made = factor_posterior(np.zeros(4), np.full(4, 7.0), 1.0, 1.0, np.arange(4), gram, 3.0, 2, settings)
+    made = factor_posterior(np.zeros(4), np.full(4, 7.0), 1.0, 1.0, np.arange(4), gram, 3.0, 4, settings)
     share, v = 0.2 * 0.75**2, 0.73
     assert np.abs(made.loadings[:, 0]) == pytest.approx([math.sqrt(share * v)] * 4)
     assert made.noise == pytest.approx(v * (1.0 - share))
     # ratings 4 and 2: level 0, left 1 and -1, so L^T e = 2 |L|, L^T L = 2 L^2
     weight = share * v * 2.0 / (2.0 * share * v + v * (1.0 - share))
-    assert made.predict([0, 1], [4.0, 2.0]) == pytest.approx([3.0 + weight, 3.0 - weight])
+    assert made.predict([0, 1], [4.0, 2.0], [2, 3]) == pytest.approx([3.0 + weight, 3.0 - weight])
 
 
 def test_loadings_are_what_their_formula_says() -> None:

@@ -81,10 +81,28 @@ def test_many_users_at_once_get_what_each_gets_alone(monkeypatch: pytest.MonkeyP
         assert made.predict(rated, table[user, rated], [item]) == pytest.approx([found], abs=1e-12)
 
 
+def test_where_only_noise_lies_between_the_domains_nothing_is_replaced() -> None:
+    """Strong tastes in either domain; real ratings in the target still tell of what is similar there."""
+    rng, taste = np.random.default_rng(11), np.full((6, 6), 400.0)
+    taste[:3, 3:], taste[3:, :3] = 0.0, 0.0
+    for _ in range(10):
+        upper = np.triu(rng.normal(0.0, 20.0, (6, 6)))
+        made = small(gram=taste + upper + np.triu(upper, 1).T, sigmas=(20.0, 1.0, 1.0, 1.0))
+        assert made.directions > 0
+        assert made.crossing == 0
+        assert "nothing but averages" in made.remark
+        assert set(made.replacements.tolist()) == {-1}
+        assert np.array_equal(made.predict([0, 1], [5.0, 1.0]), made.offsets.predict([0, 1], [5.0, 1.0]))
+        assert (made.predict([0, 4], [1.0, 5.0]) != made.offsets.predict([0, 4], [1.0, 5.0])).any()
+    linked = small(gram=np.full((6, 6), 400.0), sigmas=(20.0, 1.0, 1.0, 1.0))
+    assert linked.crossing == 1
+    assert min(linked.replacements.tolist()) >= 0
+
+
 def test_in_noise_nothing_is_mapped() -> None:
     upper = np.triu(np.random.default_rng(10).normal(0.0, 50.0, (6, 6)))
     made = small(gram=GRAM + upper + np.triu(upper, 1).T, sigmas=(50.0, 1.0, 1.0, 1.0))
-    assert made.directions == 0
+    assert (made.directions, made.crossing) == (0, 0)
     assert made.remark == NO_TRANSFER
     assert set(made.replacements.tolist()) == {-1}
     assert np.array_equal(made.predict([0, 1], [5.0, 1.0]), made.offsets.predict([0, 1], [5.0, 1.0]))

@@ -193,11 +193,11 @@ def test_bad_input_is_refused_with_what_to_do() -> None:
 
 def test_counts_come_apart_again_up_to_the_largest() -> None:
     """Two counts share one float: who rated both, and who agree less who differ."""
-    loops = pytest.importorskip("tacit.models.cross_domain.similarity_loops_compiled", exc_type=ImportError)
+    kernels = pytest.importorskip("tacit.models.cross_domain.similarity_kernels", exc_type=ImportError)
     most = (1 << 26) - 1
     for together, agreed in ((1, 0), (1, 1), (2, 1), (7, 3), (most, 0), (most, most), (most, most // 2), (most, 1)):
-        packed = together + loops._PACK * (2 * agreed - together)
-        assert loops._counts.py_func(packed) == (agreed, together)
+        packed = together + kernels.PACK * (2 * agreed - together)
+        assert kernels.counts.py_func(packed) == (agreed, together)
 
 
 def test_auto_is_compiled_where_it_can_be_and_else_what_takes_fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
