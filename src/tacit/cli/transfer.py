@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.cli.output import check_different, check_json_target, counted, write_json
-from tacit.cli.transfer_files import read_domains, read_list, read_profile, read_release
+from tacit.cli.transfer_files import read_domains, read_lists, read_profile, read_release
 
 app = typer.Typer(help="Carry tastes from one domain to another: release, show, predict.", no_args_is_help=True)
 
@@ -119,14 +119,15 @@ def release(
     if (source_items is None) != (target_items is None):
         raise typer.BadParameter("public lists come in pairs: give --source-items and --target-items.")
     columns = {"user": user, "item": item, "rating": rating, "time": time, "scale": Scale(*scale)}
-    domains = read_domains(source, target, {**columns, "duplicates": duplicates.value, "outside": outside.value})
-    lists = None if source_items is None or target_items is None else (read_list(source_items), read_list(target_items))
+    first, second = read_domains(source, target, {**columns, "duplicates": duplicates.value, "outside": outside.value})
+    lists = None if source_items is None or target_items is None else read_lists(source_items, target_items)
     options: dict[str, Any] = {"least": least}
     if mode is Mode.moments:
         options |= {"post": post.value, "users": users}
     with Curator(
-        domains,
-        ledger=ledger,
+        first,
+        second,
+        ledger,
         budget=None if budget is None else Budget(budget, delta),
         subject=subject,
         catalogues=lists,

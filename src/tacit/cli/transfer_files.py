@@ -6,33 +6,50 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from tacit.data import TwoDomains
+    from tacit.data import Ratings, TwoDomains
 
 
-def read_domains(source: str, target: str | None, columns: dict[str, Any]) -> "TwoDomains":
-    """Two files with the same columns, or what was stored, or a data set that has two domains by itself."""
+def read_domains(
+    source: str, target: str | None, columns: dict[str, Any]
+) -> "tuple[Ratings | TwoDomains, Ratings | None]":
+    """Two files with the same columns, or what was stored, or a data set that has two domains by itself.
+
+    Two files stay apart: what people rated in either is for the curator to look at, once public lists say what counts.
+    """
     from tacit.data import TwoDomains, load, load_ratings, read_table
     from tacit.data.store import is_stored
 
     if target is not None:
-        sides = [
-            load_ratings(place)
-            if place.endswith(".parquet") and is_stored(Path(place))
-            else read_table(place, **columns)
-            for place in (source, target)
-        ]
-        return TwoDomains.align(*sides)
+
+        def ratings(place: str) -> "Ratings":
+            stored = place.endswith(".parquet") and is_stored(Path(place))
+            return load_ratings(place) if stored else read_table(place, **columns)
+
+        return ratings(source), ratings(target)
     found = load(source, second_domain=True) if source == "synthetic" else load(source)
     if not isinstance(found, TwoDomains):
         raise typer.BadParameter(
             f"{source!r} holds one domain: name the ratings of the target, too.", param_hint="TARGET"
         )
-    return found
+    return found, None
 
 
-def read_list(file: Path) -> list[str]:
-    """One id in each line; empty lines are passed over."""
-    return [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+def read_lists(source: Path, target: Path) -> tuple[list[Any], list[Any]]:
+    """One id in each line; empty lines are passed over. Whole numbers where all of both are written as such, whatever was rated."""
+    both = [
+        [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        for file in (source, target)
+    ]
+    ids = [one for part in both for one in part]
+    if all(_is_number(one) for one in ids):
+        return [int(one) for one in both[0]], [int(one) for one in both[1]]
+    return both[0], both[1]
+
+
+def _is_number(written: str) -> bool:
+    """As it is usually written: "007" is not, and loses its zeros as one."""
+    digits = written.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(written)) == written
 
 
 def read_release(file: Path) -> Any:

@@ -94,8 +94,8 @@ class BothDomains:
         """The items that a list names; those that are known only because somebody rated them are left out, with their ratings.
 
         ``catalogues`` are public lists of the source's and of the target's items, for ratings that came without, or instead of
-        theirs; released are these ids, as they are written there. Where a domain has no list at all, that is refused, unless ``public_catalogue`` says that its items are public all
-        the same: then the guarantee assumes so.
+        theirs; released are these ids as they are written there. Where a domain has no list at all, that is refused, unless
+        ``public_catalogue`` says that its items are public all the same: then the guarantee assumes so.
         """
         scale = one_scale(domains)
         if catalogues is None:

@@ -43,9 +43,13 @@ def real_table(raw: Any, what: str, columns: int | None = None) -> sparse.csr_ar
     if sparse.issparse(raw):
         if raw.ndim != 2 or raw.dtype.kind not in "biuf":
             raise InvalidInput(f"{what} must be a table of real numbers: one row for each user.")
-        table = sparse.csr_array(raw).astype(np.float64)  # a copy
-        table.sum_duplicates()
-        return table
+        if raw.format == "csr":
+            table = sparse.csr_array(raw).astype(np.float64)  # a copy
+            if table.has_canonical_format:
+                return table
+        cells = raw.tocoo()  # as they are stored, in the order of each row
+        stored = np.flatnonzero(cells.data != 0) if raw.format == "bsr" else slice(None)  # a block has zeros of others
+        return summed(cells.row[stored], cells.col[stored], cells.data[stored].astype(np.float64), raw.shape)
     if not hasattr(raw, "__array__"):
         return sparse.csr_array(_from_lists(raw, what, columns))
     dense = np.asarray(raw)
@@ -56,6 +60,21 @@ def real_table(raw: Any, what: str, columns: int | None = None) -> sparse.csr_ar
     if dense.dtype.kind == "O":
         dense = np.array([[real_cell(cell) for cell in row] for row in dense], dtype=np.float64).reshape(dense.shape)
     return sparse.csr_array(real_array(dense, what))
+
+
+def summed(row: NDArray[Any], column: NDArray[Any], value: NDArray[Any], shape: tuple[int, int]) -> sparse.csr_array:
+    """A sparse table in which every cell stands once; numbers of the same cell are added up in the order in which they are given.
+
+    scipy adds them up in an order that depends on other rows: it sorts all of them, equal cells in any order, if one is not sorted.
+    The sum of floats would then tell of those rows.
+    """
+    order = np.lexsort((column, row))  # equal cells stay in order
+    row, column, value = row[order], column[order], value[order]
+    first = np.flatnonzero(np.append(True, (np.diff(row) != 0) | (np.diff(column) != 0))[: row.size])
+    total = np.add.reduceat(value, first) if first.size else value
+    small = np.int32 if max(*shape, first.size) <= np.iinfo(np.int32).max else np.int64
+    starts = np.concatenate([[0], np.cumsum(np.bincount(row[first], minlength=shape[0]))]).astype(small)
+    return sparse.csr_array((total, column[first].astype(small), starts), shape=shape)
 
 
 def _from_lists(raw: Any, what: str, columns: int | None) -> NDArray[np.float64]:

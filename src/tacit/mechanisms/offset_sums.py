@@ -15,7 +15,7 @@ from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms.drawn import released
 from tacit.mechanisms.grid import whole_sums
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.rating_bounds import CLIP, MOST_ITEMS, RatingBounds, cut_rows
+from tacit.mechanisms.rating_bounds import CLIP, MOST_ITEMS, MOST_MASKED, RatingBounds, cut_rows
 from tacit.mechanisms.samplers import rounded_gaussian
 from tacit.mechanisms.totals import Rows, gaussian_claim, stretches, totals_of
 
@@ -76,6 +76,9 @@ class OffsetSums:
             norm=checked_length("norm", self.norm, self.bounds),
             mask=checked_length("mask", self.mask, self.bounds),
         )
+        if self.items * self.mask_in_steps**2 > MOST_MASKED:
+            most = math.isqrt(MOST_MASKED // self.items) * self.step
+            raise InvalidParameter(f"mask must be at most {float(most):.6g} for {self.items} items, not {self.mask!r}.")
         rounded_gaussian.require_drawable(self.variance_in_steps)
 
     @cached_property

@@ -19,10 +19,12 @@ from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, words64
 from tacit.mechanisms.profile_bounds import LARGEST, SMALLEST, root_up
 
 CLIP = 1 << 17  # steps within ``clip``
-MOST_USERS = 1 << 30  # a user moves a sum by at most 2^26 steps: it stays below 2^56
-MOST_ITEMS = 1 << 22  # a row's squares then add up to at most 2^60
+MOST_USERS = 1 << 30  # a user moves a sum by at most 2^27 steps: it stays below 2^57
+MOST_ITEMS = 1 << 22  # a row's squares then add up to at most 2^56
+MOST_MASKED = 1 << 60  # squares of all marks of a row: with its ratings they stay below 2^61
 WIDEST = 1 << 16  # low and high are at most so many clips from 0, so sums of a row's ratings stay below 2^56
 COARSE = 16  # steps in one step of what is multiplied: 2^13 of these within ``clip``
+_BY_CELL = ("csr", "csc", "coo")  # formats in which every cell is stored by itself
 
 
 @dataclass(frozen=True)
@@ -142,9 +144,11 @@ def cut_rows(table: sparse.csr_array, bound: int, *, mask: int = 0, coarse: int 
     """Each row times min(1, bound / norm), where the norm is that of (row, ``mask`` for every rating), rounded towards 0.
 
     Also each row's ``mask`` under the same factor. What comes out is in units of ``coarse`` steps, as ``bound`` is: its norm, with
-    the masks, is at most ``bound`` exactly. A row's factor is bound / max(ceil(norm), coarse * bound) in whole numbers.
+    the masks, is at most ``bound`` exactly. A row's factor is bound / max(ceil(norm), coarse * bound) in whole numbers. The squares
+    of a row and its masks must add up to less than 2^62.
     """
-    starts, count = table.indptr.astype(np.int64), np.diff(table.indptr)
+    starts = table.indptr.astype(np.int64)  # counts in 32 bits would overflow where they are multiplied
+    count = np.diff(starts)
     norm = root_up(row_sums(table.data * table.data, starts) + mask * mask * count)
     divisor = np.maximum(norm, coarse * bound)
     size = np.abs(table.data) * bound // np.repeat(divisor, count)
@@ -153,9 +157,17 @@ def cut_rows(table: sparse.csr_array, bound: int, *, mask: int = 0, coarse: int 
 
 
 def require_ratings(rows: Any, items: int) -> None:
-    """Refuses a table by its kind and shape alone, which the caller's program decides."""
-    if not sparse.issparse(rows) and not isinstance(rows, np.ndarray):
-        raise InvalidInput("ratings must be a sparse table, or an array of numbers in which NaN is not rated.")
+    """Refuses a table by its kind and shape alone, which the caller's program decides.
+
+    Where a table is stored in blocks, a block that one user fills holds zeros of others, who rated nothing there.
+    """
+    if sparse.issparse(rows) and rows.format not in _BY_CELL:
+        raise InvalidInput(
+            f"what a sparse table of format {rows.format!r} stores as 0 may be a rating or no rating: "
+            "make a csr_array of the rated cells alone."
+        )
+    if not sparse.issparse(rows) and type(rows) not in (np.ndarray, np.memmap):  # matrices and masked arrays say other things
+        raise InvalidInput("ratings must be a sparse table, or a plain array of numbers in which NaN is not rated.")
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise InvalidInput("ratings must be a table of real numbers: one row for each user.")
     if rows.shape[1] != items:

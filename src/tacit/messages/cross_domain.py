@@ -20,6 +20,7 @@ from tacit.guarantees import Guarantee
 from tacit.messages import cross_domain_models as models
 from tacit.messages.cross_domain_parts import (
     checked_catalogues,
+    checked_promise,
     checked_scale,
     is_id,
     known_ratings,
@@ -28,7 +29,7 @@ from tacit.messages.cross_domain_parts import (
     save,
 )
 from tacit.messages.cross_domain_replacements import Replacements
-from tacit.messages.private_slates_parts import Item, checked_guarantee, read_guarantee
+from tacit.messages.private_slates_parts import Item, read_guarantee
 from tacit.models.cross_domain.transfer import Transfer
 
 __all__ = ["Item", "Replacements", "TransferModel"]
@@ -52,7 +53,7 @@ class TransferModel:
 
     def __post_init__(self) -> None:
         source, target = checked_catalogues(self.source, self.target)
-        checked_guarantee(self.guarantee)
+        checked_promise(self.guarantee)
         kind, scale = models.kind_of(self.model), checked_scale(models.scale_of(self.model))
         n_source, n_items = len(source), len(source) + len(target)
         if (self.model.n_source, self.model.n_items) != (n_source, n_items):

@@ -12,14 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidInput, InvalidMessage
+from tacit.guarantees import Guarantee, LossKind, delta_of_gaussian, epsilon_of_rho
 from tacit.messages import fields
-from tacit.messages.private_slates_parts import Item, checked_items
+from tacit.messages.private_slates_parts import Item, checked_guarantee, checked_items
 
 LARGEST = 1e6  # of a number on a scale
 MOST = (
     1e13  # of any other: above the square of LARGEST, and products of such numbers added up over all items stay finite
 )
 _MOST_BYTES = 1 << 29
+_ROUNDED = 1e-9  # how far a claim may be from another, as each was rounded by itself; relative
 
 
 def of_format(value: object, what: str, names: Collection[str], version: str) -> dict[str, Any]:
@@ -43,6 +45,27 @@ def checked_scale(value: object) -> tuple[float, float]:
     if not -LARGEST <= low < high <= LARGEST:
         raise InvalidMessage(f"expected a scale that rises, within {LARGEST:g} of 0, at $.scale.")
     return low, high
+
+
+def checked_promise(value: object) -> Guarantee:
+    """A guarantee whose epsilon and delta follow from the loss beside them: a smaller epsilon is a promise that nobody proved.
+
+    Without a delta a Gaussian loss promises no epsilon at all, and a rho is a further fact about an epsilon: no more than its
+    square by 2.
+    """
+    promise = checked_guarantee(value)
+    if promise.loss is not None and promise.loss.value > 0.0:
+        epsilon, delta, size = promise.epsilon, promise.delta, promise.loss.value
+        follows = True
+        if promise.loss.kind is LossKind.GAUSSIAN:
+            follows = delta > 0.0 and delta_of_gaussian(size, epsilon) <= delta * (1.0 + _ROUNDED)
+        elif promise.loss.kind is LossKind.ZCDP and delta > 0.0:
+            follows = epsilon_of_rho(size, delta) <= epsilon * (1.0 + _ROUNDED)
+        elif promise.loss.kind is LossKind.ZCDP:
+            follows = 2.0 * size <= epsilon * epsilon * (1.0 + _ROUNDED)
+        if not follows:
+            raise InvalidMessage("expected an epsilon that follows from delta and the loss at $.guarantee.")
+    return promise
 
 
 def known_ratings(

@@ -14,6 +14,7 @@ from tacit.guarantees import Guarantee
 from tacit.messages import fields
 from tacit.messages.cross_domain_parts import (
     checked_catalogues,
+    checked_promise,
     checked_scale,
     is_id,
     known_ratings,
@@ -22,7 +23,7 @@ from tacit.messages.cross_domain_parts import (
     places,
     save,
 )
-from tacit.messages.private_slates_parts import Item, checked_guarantee, read_guarantee
+from tacit.messages.private_slates_parts import Item, read_guarantee
 
 FORMAT = "tacit replacements/1"
 _NAMES = ("format", "source", "target", "chosen", "scale", "guarantee")
@@ -42,7 +43,7 @@ class Replacements:
         source, target = checked_catalogues(self.source, self.target)
         drawn = places(list(self.chosen), "$.chosen", length=len(source), least=0, most=len(target) - 1)
         keep(self, source=source, target=target, chosen=tuple(drawn.tolist()), scale=checked_scale(self.scale))
-        checked_guarantee(self.guarantee)
+        checked_promise(self.guarantee)
 
     def replacement(self, item: Any) -> Item:
         """The target item that stands in for a source item of the list."""

@@ -249,6 +249,56 @@ def test_replacements_of_other_lists_are_another_release(tmp_path: Path, domains
             with pytest.raises(Conflict, match="before"):
                 holder.release(**{**asked, **other}, request_id="monday")
         assert charges(holder) == 1
+        tables = [told(holder.release(**asked))]
+        for place, other in enumerate(others, start=3):  # by itself each is another release, drawn and charged for
+            made = holder.release(**{**asked, **other})
+            named = {**asked, **other}
+            assert (made.source, made.target) == (tuple(named["sources"]), tuple(named["candidates"]))
+            assert charges(holder) == place
+            tables.append(told(made))
+        assert [told(holder.release(**{**asked, **other})) for other in ({}, *others)] == tables
+        assert charges(holder) == 2 + len(others)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda both: _renamed(both, source=1),
+        lambda both: _renamed(both, target=1),
+        lambda both: _wider(both),
+        lambda both: both.reversed(),
+    ],
+    ids=["source", "target", "scale", "order"],
+)
+def test_as_many_items_of_other_names_are_another_release(
+    tmp_path: Path, domains: TwoDomains, mode: str, other: Any
+) -> None:
+    with curator(tmp_path, domains, budget=ROOMY, subject="people") as holder:
+        holder.release(1.0, mode=mode, request_id="monday")
+        first = told(holder.release(1.0, mode=mode))
+        assert charges(holder) == 2
+    changed = other(domains)
+    with curator(tmp_path, changed, budget=ROOMY, subject="people") as holder:
+        with pytest.raises(Conflict, match="before"):
+            holder.release(1.0, mode=mode, request_id="monday")
+        made = holder.release(1.0, mode=mode)
+        assert charges(holder) == 3
+        assert (made.source, made.target) == tuple(
+            tuple(part.catalogue.ids.tolist()) for part in (changed.source, changed.target)
+        )
+        assert made.scale == (changed.source.scale.low, changed.source.scale.high)
+        assert told(made) != first
+
+
+def _renamed(both: TwoDomains, source: int = 0, target: int = 0) -> TwoDomains:
+    """The last item has another id; how many there are, and all places, are the same."""
+    parts = []
+    for part, by in ((both.source, source), (both.target, target)):
+        ids = part.catalogue.ids.copy()
+        ids[-1] += 1_000 * by
+        parts.append(replace(part, catalogue=replace(part.catalogue, ids=ids)))
+    return TwoDomains(*parts)
 
 
 # ---- all of the budget

@@ -6,20 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.curator.cross_domain_rows import BothDomains, _checked_list, over
+from tacit.curator.cross_domain_lists import listed, over, over_both
+from tacit.curator.cross_domain_rows import BothDomains
 from tacit.curator.cross_domain_union import union
 from tacit.curator.fit import RATED_AT_ALL
 from tacit.data.catalogue import Catalogue
 from tacit.data.clock import MISSING_TIME
 from tacit.data.pairs import TwoDomains
-from tacit.data.ratings import Ratings
 from tacit.data.scale import COUNTS, HALF_STARS, STARS, Scale
 from tacit.errors import InvalidParameter
 from tests.unit.curator.cross_domain_world import TABLE, ratings, small
-
-
-def listed(part: Ratings, ids: Any) -> Ratings:
-    return over(part, Catalogue(_checked_list(ids, part)))
 
 
 def dense(table: Any) -> list[list[float]]:
@@ -126,9 +122,8 @@ def test_without_a_list_of_items_a_private_release_is_refused_unless_they_are_ca
     with pytest.raises(InvalidParameter, match="public_catalogue=True"):
         BothDomains.of(domains)
     assert BothDomains.of(domains, public_catalogue=True).assumed == (RATED_AT_ALL,)
-    listed = TwoDomains(small().source, domains.target)
     with pytest.raises(InvalidParameter, match=r"invalid-parameter: the target came without a list"):
-        BothDomains.of(listed)
+        BothDomains.of(TwoDomains(small().source, domains.target))
 
 
 @pytest.mark.parametrize(
@@ -197,16 +192,54 @@ def test_public_lists_hold_what_nobody_rated_and_leave_out_the_rest() -> None:
     assert dense(both.read(1)) == expected.tolist()
 
 
-def test_a_list_of_texts_that_are_numbers_names_the_same_items() -> None:
-    assert (
-        dense(union(TwoDomains(listed(small().source, ["0", "2"]), small().target))[0])
-        == np.delete(TABLE, 1, 1).tolist()
-    )
-    text = replace(small().source, catalogue=replace(small().source.catalogue, ids=np.array(["0", "1", "2"])))
-    assert listed(text, [1, 2]).catalogue.ids.tolist() == ["1", "2"]
+@pytest.mark.parametrize("written", [int, str])
+@pytest.mark.parametrize("rated", [int, str])
+def test_a_list_is_as_it_is_written_and_numbers_meet_texts(written: Any, rated: Any) -> None:
+    """As texts, 10 and 12 come before 7 and 9: rows of the table move, and with them their ratings."""
+    table, scale = np.arange(1, 25).reshape(4, 6), Scale(1.0, 50.0)
+    ids = np.array([7, 8, 9, 10, 11, 12]).astype(rated)
+    order = np.argsort(ids)
+    source = ratings(table, 0, "films", catalogue=Catalogue(np.arange(6).astype(rated)), scale=scale)
+    target = ratings(table[:, order], 0, "books", catalogue=Catalogue(ids[order]), scale=scale)
+    wanted = [written(one) for one in (12, 10, 9, 7, 99)]
+    both = BothDomains.of((source, target), catalogues=([written(0), written(5)], wanted))
+    assert both.source.ids.tolist() == [written(0), written(5)]
+    assert both.target.ids.tolist() == sorted(wanted)
+    column = {written(number): table[:, number - 7] for number in (7, 9, 10, 12)}
+    expected = [table[:, 0], table[:, 5], *(column.get(one, np.zeros(4)) for one in sorted(wanted))]
+    assert dense(both.read(1)) == np.column_stack(expected).tolist()
+    assert both.read(1).has_sorted_indices
 
 
-@pytest.mark.parametrize("ids", [[], "abc", [1.5], [["a"]], ["a", "b"]], ids=str)
+def test_an_id_with_zeros_before_it_is_another_one() -> None:
+    part = replace(small().source, catalogue=Catalogue(np.array(["0", "01", "2"])))
+    assert over(part, listed([0, 1, 2])).items.tolist() == over(part, listed(["0", "1", "2"])).items.tolist()
+    assert over(part, listed([0, 1, 2])).item_counts.tolist() == [2, 0, 2]
+    assert over(small().source, listed(["00", "01", "2"])).item_counts.tolist() == [0, 0, 2]
+
+
+def test_times_stay_with_their_ratings_where_texts_sort_otherwise() -> None:
+    part = ratings(np.array([[3, 5]]), 9, "films", times=np.array([90, 100]))
+    moved = over(part, listed(["9", "10"]))
+    assert moved.catalogue.ids.tolist() == ["10", "9"]
+    assert (moved.values.tolist(), moved.times.tolist()) == ([5, 3], [100, 90])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("ids", [[], "abc", [1.5], [["a"]], [True]], ids=str)
 def test_what_is_no_list_of_ids_is_refused(ids: Any) -> None:
     with pytest.raises(InvalidParameter, match="a catalogue"):
-        listed(small().source, ids)
+        listed(ids)
+
+
+def test_two_sets_of_ratings_are_joined_by_their_users_over_the_lists() -> None:
+    domains = small(user_ids=np.array([f"u{place}" for place in range(8)]))
+    turned = domains.target.select_users(np.arange(7, -1, -1))
+    joined = over_both((domains.source, turned), listed([0, 1, 2]), listed([3, 4, 5]))
+    assert dense(union(joined)[0]) == TABLE.tolist()
+
+
+def test_users_are_called_the_same_whichever_domain_is_the_source() -> None:
+    films, books = (replace(part, catalogue=Catalogue(part.catalogue.ids)) for part in (small().source, small().target))
+    named = [BothDomains.of(one) for one in ((films, books), (books, films), TwoDomains(films, books))]
+    assert [one.people for one in named] == ["books and films"] * 3
+    assert [one.name for one in named] == ["films and books", "books and films", "films and books"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidInput, InvalidMessage, InvalidParameter, UnknownName
-from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, epsilon_of_gaussian, nothing
+from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, epsilon_of_gaussian, epsilon_of_rho, nothing
 from tacit.messages.cross_domain import Replacements, TransferModel
 from tacit.models.cross_domain.bridge import bridge
 from tacit.models.cross_domain.factor_posterior import factor_posterior
@@ -196,6 +196,46 @@ def test_replacements_are_written_and_read_again(tmp_path: Path) -> None:
 def test_a_message_that_promises_nothing_says_so() -> None:
     silent = nothing(ONE_USER, "noise was left out")
     assert "no guarantee" in repr(Replacements((1,), (2,), (0,), (1.0, 5.0), silent))
+
+
+EPSILON = PROMISE.epsilon
+RHO_EPSILON = epsilon_of_rho(0.05, 1e-6)
+PROMISES: list[tuple[float, float, Loss | None, bool]] = [
+    (EPSILON, 1e-6, Loss(LossKind.GAUSSIAN, MU), True),
+    (EPSILON * 2, 1e-6, Loss(LossKind.GAUSSIAN, MU), True),  # more is proved than is promised
+    (EPSILON * (1 - 1e-13), 1e-6, Loss(LossKind.GAUSSIAN, MU), True),  # rounded
+    (EPSILON * 0.999, 1e-6, Loss(LossKind.GAUSSIAN, MU), False),
+    (EPSILON, 0.99e-6, Loss(LossKind.GAUSSIAN, MU), False),
+    (EPSILON, 0.0, Loss(LossKind.GAUSSIAN, MU), False),
+    (1e9, 0.0, Loss(LossKind.GAUSSIAN, MU), False),  # no epsilon without a delta
+    (0.01, 1e-9, Loss(LossKind.GAUSSIAN, 5.0), False),
+    (0.0, 0.0, Loss(LossKind.GAUSSIAN, 0.0), True),
+    (RHO_EPSILON, 1e-6, Loss(LossKind.ZCDP, 0.05), True),
+    (RHO_EPSILON * (1 - 1e-13), 1e-6, Loss(LossKind.ZCDP, 0.05), True),
+    (RHO_EPSILON * 0.999, 1e-6, Loss(LossKind.ZCDP, 0.05), False),
+    (RHO_EPSILON, 0.9e-6, Loss(LossKind.ZCDP, 0.05), False),
+    (1.0, 0.0, Loss(LossKind.ZCDP, 0.5), True),  # a pure epsilon has a rho, too
+    (1.0, 0.0, Loss(LossKind.ZCDP, 0.05), True),
+    (0.999, 0.0, Loss(LossKind.ZCDP, 0.5), False),
+    (0.5, 0.0, Loss(LossKind.BOUNDED_RANGE, 0.5), True),
+    (0.5, 1e-6, None, True),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "loss", "follows"), PROMISES, ids=str)
+def test_a_promise_that_does_not_follow_from_its_loss_is_refused(
+    epsilon: float, delta: float, loss: Loss | None, follows: bool
+) -> None:
+    promise = Guarantee(epsilon, ONE_USER, delta=delta, proof="transfer-moments", loss=loss)
+    for message in (transfer(), replacements()):
+        written = {**message.to_json(), "guarantee": promise.to_json()}
+        if follows:
+            assert type(message).from_json(written).guarantee == promise
+            continue
+        with pytest.raises(InvalidMessage, match=r"follows from delta and the loss at \$\.guarantee"):
+            type(message).from_json(written)
+        with pytest.raises(InvalidMessage, match="follows from delta"):
+            replace(message, guarantee=promise)
 
 
 def _with(**changed: Any) -> Callable[[dict[str, Any]], Any]:

@@ -2,8 +2,9 @@
 
 Workers run the mechanism's own code in whole numbers on the users of their partitions. Whole numbers add up to the same total
 however the users are spread, and no worker draws noise for the release: it is drawn once, on the driver, and added to the total.
-A user's row is in one partition, whole. A partition's sums are one row of the result: when a worker is lost, or the same task
-runs twice, they count once, and never partly from one run and partly from another.
+A user's row is in one partition, whole: users are compared byte by byte where they are partitioned, sorted and told apart, and a
+worker makes sure that they ascend. A partition's sums are one row of the result: when a worker is lost, or the same task runs twice,
+they count once, and never partly from one run and partly from another.
 """
 
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from scipy import sparse
 from tacit.engines.spark.cleaning import enough, latest, numbers
 from tacit.engines.spark.items import Items, with_codes
 from tacit.engines.spark.tables import ratings_table
+from tacit.errors import InvalidData
 from tacit.mechanisms.totals import Summed
 
 _AT_ONCE = 1 << 20  # ratings in a table that is added up: of whole users, so a few more
@@ -73,7 +75,11 @@ class SparkRows:
 
 
 def tables(batches: Iterator[pa.RecordBatch], items: int) -> Iterator[sparse.csr_array]:
-    """Users x items a stretch of whole users at a time, from batches of (user, code, value) sorted by user and code."""
+    """Users x items a stretch of whole users at a time, from batches of (user, code, value) sorted by user and code.
+
+    Users must ascend, or one of them might come again, with a row of her own each time. They do, unless Spark sorts by another
+    order than that of bytes; then nothing is added up.
+    """
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -88,12 +94,14 @@ def tables(batches: Iterator[pa.RecordBatch], items: int) -> Iterator[sparse.csr
 
 
 def _starts(rows: pa.Table) -> Totals:
-    """Where each user's rows begin."""
+    """Where each user's rows begin; an error without any id in it where users do not ascend."""
     import pyarrow.compute as pc
 
     user = rows.column("user")
-    changes = np.asarray(pc.not_equal(user.slice(1), user.slice(0, len(user) - 1)))
-    return np.concatenate([[0], np.flatnonzero(changes) + 1]).astype(np.int64)
+    before, after = user.slice(0, len(user) - 1), user.slice(1)
+    if user.null_count or pc.any(pc.less(after, before)).as_py():
+        raise InvalidData("the users of a partition do not ascend: whether each has one row is open, so nothing is added up.")
+    return np.concatenate([[0], np.flatnonzero(np.asarray(pc.not_equal(after, before))) + 1]).astype(np.int64)
 
 
 def _table(rows: pa.Table, items: int) -> sparse.csr_array:

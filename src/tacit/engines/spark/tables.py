@@ -2,6 +2,9 @@
 
 What a table has to look like is public, and refused before a row is read. Ids are whole numbers or texts; ``time`` is in seconds
 since 1970 or a timestamp, and may be missing. Values become float32, as everywhere in tacit: sums of them are exact in any order.
+
+Texts are compared byte by byte: two ids that differ in a letter's case, a space or a form of Unicode are two. A column of users with
+a collation, by which such ids are one, is refused: whoever made it means one person by them, and as two she would count twice.
 """
 
 from pyspark.errors import AnalysisException
@@ -22,6 +25,7 @@ from pyspark.sql.types import (
 from tacit.errors import InvalidData, MissingColumn
 
 SOURCE, TARGET = "source", "target"
+_PLAIN = StringType()
 _EXPECTED = {
     "user": "whole numbers or text",
     "item": "whole numbers or text",
@@ -46,7 +50,7 @@ def write_table(frame: DataFrame, place: str) -> None:
 
 def ratings_table(frame: DataFrame, *, domain: bool = True) -> DataFrame:
     """The columns of ratings in their types, and no others. Where a list of items says it, no ``domain`` is needed here."""
-    columns = [_ids(frame, "user"), _ids(frame, "item"), _values(frame), _times(frame)]
+    columns = [_users(frame), _ids(frame, "item"), _values(frame), _times(frame)]
     return frame.select(*columns, *([_text(frame, "domain")] if domain else []))
 
 
@@ -74,13 +78,28 @@ def require_same_kind(column: str, first: DataFrame, second: DataFrame) -> None:
         )
 
 
+def _users(frame: DataFrame) -> Column:
+    kind = _kind(frame, "user")
+    if isinstance(kind, StringType) and kind != _PLAIN:
+        raise InvalidData(
+            f"the column 'user' has the collation {kind.collation}, by which different texts are one user: write each user as one "
+            "text, such as lower(user), and cast the column to plain string."
+        )
+    return _ids(frame, "user")
+
+
 def _ids(frame: DataFrame, name: str) -> Column:
     kind = _kind(frame, name)
     if isinstance(kind, IntegralType):
         return F.col(name).cast("long").alias(name)
     if isinstance(kind, StringType):
-        return F.col(name)
+        return _plain(name)
     raise _wrong(name, kind)
+
+
+def _plain(name: str) -> Column:
+    """Text that is compared byte by byte, whatever the column's collation."""
+    return F.col(name).cast(_PLAIN).alias(name)
 
 
 def _values(frame: DataFrame) -> Column:
@@ -105,7 +124,7 @@ def _text(frame: DataFrame, name: str) -> Column:
     kind = _kind(frame, name)
     if not isinstance(kind, StringType):
         raise _wrong(name, kind)
-    return F.col(name)
+    return _plain(name)
 
 
 def _kind(frame: DataFrame, name: str) -> DataType:
