@@ -1,5 +1,6 @@
 """Private moments: exact sums on Spark, noise on the driver, once."""
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,9 +13,12 @@ import pytest
 from numpy.typing import NDArray
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 
 from tacit.engines.spark.items import coded
 from tacit.engines.spark.rows import SparkRows, tables
+from tacit.errors import InvalidData
 from tacit.mechanisms.noise import ReplayedNoise
 from tacit.mechanisms.offset_sums import OffsetSums
 from tacit.mechanisms.pair_moments import PairMoments
@@ -136,6 +140,52 @@ def test_no_row_is_refused_and_what_is_not_listed_does_not_count(session: SparkS
     assert not nothing.totals(step).any()
     few = SparkRows(session.createDataFrame([*good, *odd], columns), coded(listed), least=2)  # bob and ann's x are gone
     assert np.flatnonzero(few.totals(step)[3:]).tolist() == [0, 1]
+
+
+# ids that differ in case, in a space, in their form of Unicode, in nothing but an end; and two that UTF-16 has the other way round
+ALIKE = ["bob", "Bob", "bob ", "bob\0", "", "é", "e\u0301", "z", "\uffff", "\U00010000"]
+
+
+def test_each_text_is_one_user_and_has_one_row(session: SparkSession) -> None:
+    table = np.random.default_rng(3).integers(1, 6, (len(ALIKE), 64)).astype(np.float64)
+    ratings = [(user, item, table[place, item].item()) for item in range(64) for place, user in enumerate(ALIKE)]
+    listed = session.createDataFrame(
+        [(item, "source" if item < 32 else "target") for item in range(64)], "item long, domain string"
+    )
+    step = OffsetSums(64, BOUNDS, mu=0.5, delta=1e-6)
+    frame = session.createDataFrame(ratings, "user string, item long, value double").repartition(5)
+    rows = SparkRows(frame, coded(listed))
+    assert rows.totals(Seen()).tolist()[:2] == [len(ALIKE), table.size]
+    assert np.array_equal(rows.totals(step), step.totals(table))
+    alone = SparkRows(frame.where(F.col("user") == "Bob"), coded(listed)).totals(step)
+    assert math.hypot(*alone.tolist()) <= step.norm_in_steps
+    with pytest.raises(InvalidData, match="collation UTF8_LCASE"):
+        SparkRows(frame.withColumn("user", F.col("user").cast(StringType("UTF8_LCASE"))), coded(listed))
+
+
+@pytest.mark.parametrize(
+    "users",
+    [
+        ["ann", "bob", "ann"],
+        ["bob", "Bob", "bob"],
+        ["bob", "bob", "ann"],
+        ["ann", None],
+        [None, "ann", "ann"],
+        [1, 2, 1],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_a_worker_adds_up_nothing_where_a_user_might_come_twice(
+    users: list[Any], at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.engines.spark.rows._AT_ONCE", at_once)
+    codes = pa.array(range(len(users)), pa.int32())
+    whole = pa.table({"user": users, "code": codes, "value": [4.0] * len(users)})
+    for size in (1, 2, 100):
+        with pytest.raises(InvalidData, match="do not ascend") as problem:
+            list(tables(iter(whole.to_batches(max_chunksize=size)), 10))
+        assert not any(str(user) in str(problem.value).split() for user in users)
 
 
 def test_users_stay_whole_however_batches_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,14 @@
 
 import math
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 
 from tacit.data.scale import Scale
 from tacit.engines.spark.cleaning import cleaned, enough, latest, numbers
@@ -73,6 +76,44 @@ def test_a_table_of_another_shape_is_refused_before_its_rows_are_read(
     with pytest.raises(InvalidData, match=f"'{expected}'") as problem:
         frame(session, row, columns=columns)
     assert isinstance(problem.value, MissingColumn) == (expected == "item")
+
+
+@pytest.mark.parametrize(
+    "kind", ["double", "decimal(38,0)", "timestamp", "date", "boolean", "binary", "array<string>", "struct<id: string>"]
+)
+def test_ids_are_whole_numbers_or_text(session: SparkSession, kind: str) -> None:
+    """Others have several forms of one id, such as 0.0 and -0.0, or are not told apart alike everywhere."""
+    for column in ("user", "item"):
+        kinds = {"user": "string", "item": "string", column: kind}
+        listed = ", ".join(f"{name} {of}" for name, of in kinds.items())
+        with pytest.raises(InvalidData, match=f"'{column}' must hold whole numbers or text"):
+            ratings_table(session.createDataFrame([], f"{listed}, value double"), domain=False)
+
+
+@pytest.mark.parametrize("collation", ["UTF8_LCASE", "UTF8_BINARY_RTRIM", "UNICODE", "UNICODE_CI_AI"])
+def test_users_with_a_collation_are_refused(session: SparkSession, collation: str) -> None:
+    """By it 'Bob' and 'bob' are one user; byte by byte they would be two, and she would count twice."""
+    plain = session.createDataFrame([GOOD[0]], COLUMNS)
+    collated = plain.withColumn("user", F.col("user").cast(StringType(collation)))
+    for read in (ratings_table, partial(two_tables, target=plain), partial(two_tables, plain)):
+        with pytest.raises(InvalidData, match=f"collation {collation}.* cast the column to plain string"):
+            read(collated)
+
+
+def test_items_and_domains_are_compared_byte_by_byte(session: SparkSession, tmp_path: Path) -> None:
+    rows = [("ann", "film", 4.0, "source"), ("ann", "Film", 2.0, "source"), ("ann", "x", 1.0, "target")]
+    plain = session.createDataFrame(rows, "user string, item string, value double, domain string")
+    collated = plain.withColumns({name: F.col(name).cast(StringType("UTF8_LCASE")) for name in ("item", "domain")})
+    write_table(collated, str(tmp_path / "collated"))
+    kept = read_table(session, str(tmp_path / "collated"))
+    assert kept.schema["item"].dataType == StringType("UTF8_LCASE")  # a file keeps it
+    assert content(latest(ratings_table(kept))) == sorted(row[:3] for row in rows)
+    items = coded(kept)
+    assert [part.ids.tolist() for part in items.catalogues()] == [["Film", "film"], ["x"]]
+    assert with_codes(ratings_table(plain), items).count() == 3
+    shouted = kept.withColumn("domain", F.upper("domain"))
+    with pytest.raises(InvalidData, match="another domain"):
+        coded(shouted)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ TRANSFERS = Kind(
     concentrated=False,
     used_up="",
     reasons={"published": published_x_map.REASONS, "nx": nx_map.REASONS},
+    late=True,
 )
 _MODES: Mapping[Mode, Any] = {
     Mode.MOMENTS: cross_domain_moments.release,

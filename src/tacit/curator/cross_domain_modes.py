@@ -33,7 +33,7 @@ def charge_unprotected(account: SlateAccount, asked: Asked, mode: Mode, guarante
     """Notes that something was made that promises nothing; refused unless the subject's terms name it."""
     release_id = asked.release_id(mode, account.digest(mode.value, what))
     try:
-        account.ledger.charge(account.subject, release_id, guarantee)
+        account.charge(release_id, guarantee)
     except GuaranteeRefused:
         raise GuaranteeRefused(
             f"mode {mode.value!r} promises nothing to anybody in these ratings, and their terms in this ledger do not allow that. "

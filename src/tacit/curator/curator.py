@@ -61,7 +61,8 @@ class Curator:
 
     ``subject`` names these users in the ledger, by default after their ratings; of two domains it is the same whichever is the
     source. Other ratings of the same users belong to the same subject, which has to be given then: a further pair of domains, or
-    one of the two for slates, would otherwise have a budget of its own for the same people. ``unprotected`` names
+    one of the two for slates, would otherwise have a budget of its own for the same people. A ledger that knows other subjects wants
+    new users of two domains named: files that were renamed are the same people. ``unprotected`` names
     what may be released although it promises nothing: 'published', for two domains also 'nx', or the caveat of replayed noise.
     """
 
@@ -102,7 +103,9 @@ class Curator:
             self._transfers = Transfers.of(ratings, target, catalogues=catalogues, public_catalogue=public_catalogue)
             self._name, people, kind = self._transfers.name, self._transfers.people, TRANSFERS
         users = f"users of {people}" if subject is None else subject
-        self._account = SlateAccount(ledger, users, budget, accounting, unprotected, noise, clock, kind)
+        self._account = SlateAccount(
+            ledger, users, budget, accounting, unprotected, noise, clock, kind, named=subject is not None
+        )
 
     def __repr__(self) -> str:  # not how many users: whether one is there is private
         if self._transfers is not None:

@@ -11,13 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import member
-from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, UnknownSubject
+from tacit.curator.agreeing import agree, known_terms, require_fits, require_named
+from tacit.errors import Conflict, InvalidParameter, LedgerDamaged
 from tacit.guarantees import ONE_USER, Guarantee, Release
 from tacit.guarantees.zcdp import rho_exactly
-from tacit.ledger import Accounting, Budget, PrivacyLedger, Statement, Terms
+from tacit.ledger import Accounting, Budget, PrivacyLedger, Receipt, Statement, Terms
+from tacit.ledger.accounting import allowance
+from tacit.ledger.amounts import NOTHING_SPENT
 from tacit.ledger.clock import Clock
 from tacit.ledger.names import name
 from tacit.ledger.privacy import MOST_BYTES
+from tacit.ledger.statements import stated as statement_of
 from tacit.ledger.stores import Target
 from tacit.mechanisms import NaturalSlate, Noise
 from tacit.mechanisms.drawn import released
@@ -37,7 +41,8 @@ class Kind:
     """What an account is kept for: its budget where none is said, what it releases in words, and names for lists of reasons.
 
     ``concentrated`` says how charges add up where a budget has a delta and nobody said how: by zCDP, which suits many releases, or
-    by basic composition, which lets a single one use the whole budget.
+    by basic composition, which lets a single one use the whole budget. ``late``: terms are agreed with the first charge, if it fits,
+    and a new subject of a ledger that has others must be named.
     """
 
     budget: Budget
@@ -45,6 +50,7 @@ class Kind:
     concentrated: bool
     used_up: str
     reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    late: bool = False
 
 
 class SlateAccount:
@@ -60,8 +66,11 @@ class SlateAccount:
         noise: Noise,
         clock: Clock,
         kind: "Kind | None" = None,
+        *,
+        named: bool = True,
     ) -> None:
-        self.subject, self._noise = name("the subject", subject), noise
+        self.subject, self._noise, self._clock = name("the subject", subject), noise, clock
+        self._named, self._new = named, False
         self.kind = SLATES if kind is None else kind
         wished = None if budget is None else self._terms(budget, accounting, unprotected)
         self._own = not isinstance(ledger, PrivacyLedger)
@@ -114,6 +123,7 @@ class SlateAccount:
                 return head + _NOTHING
             return drawn if len(drawn) <= MOST_BYTES else head + _NOTHING
 
+        self._meet(guarantee)
         kept = self.ledger.release(self.subject, release_id, guarantee, content)
         try:
             head, seal, message = kept.decode().split("\n", 2)
@@ -158,7 +168,15 @@ class SlateAccount:
     def packed(self, message: dict[str, Any]) -> bytes:
         return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
 
+    def charge(self, release_id: str, guarantee: Guarantee) -> Receipt:
+        """For what is made and not kept."""
+        self._meet(guarantee)
+        return self.ledger.charge(self.subject, release_id, guarantee)
+
     def statement(self) -> Statement:
+        if self._new and known_terms(self.ledger, self.subject) is None:
+            nothing = NOTHING_SPENT, (NOTHING_SPENT,) * len(self.terms.budgets)
+            return statement_of(self.subject, self.terms, self._clock(), {}, *nothing)
         return self.ledger.statement(self.subject)
 
     def close(self) -> None:
@@ -167,24 +185,32 @@ class SlateAccount:
 
     def _agreed(self, wished: Terms | None, accounting: Accounting | str | None, unprotected: Collection[str]) -> Terms:
         """The terms that stand; without a budget of one's own those that were agreed before, or else the default."""
+        known = known_terms(self.ledger, self.subject)
         if wished is None:
-            try:
-                known = self.ledger.terms(self.subject)
-            except UnknownSubject:
-                known = self._terms(self.kind.budget, accounting, unprotected)
+            stands = known or self._terms(self.kind.budget, accounting, unprotected)
             same = accounting is None and not unprotected
-            wished = known if same else self._terms(known.budgets, accounting or known.accounting, unprotected)
+            wished = stands if same else self._terms(stands.budgets, accounting or stands.accounting, unprotected)
         _require_sums(wished.accounting)
         if wished.protects != ONE_USER:
             raise Conflict("this subject of the ledger is protected in another unit: name another subject.")
-        try:
-            self.ledger.enrol_many([self.subject], wished)
-        except Conflict:
-            raise Conflict(
-                "these users have another budget, another accounting or other exceptions (unprotected) in this ledger. What was "
-                "promised stays promised: open it as it was made."
-            ) from None
+        self._new = known is None and self.kind.late
+        if not self._new:
+            agree(self.ledger, self.subject, wished)
+            return wished
+        if not self._named:
+            require_named(self.ledger, self.subject)
+        for budget in wished.budgets:
+            allowance(budget, wished)  # refuses a budget that nothing could be charged to
         return wished
+
+    def _meet(self, guarantee: Guarantee) -> None:
+        """Agrees the terms of a new subject, now that something is charged; refused where that would not fit."""
+        if self._new:
+            if not self._named and known_terms(self.ledger, self.subject) is None:
+                require_named(self.ledger, self.subject)
+            require_fits(guarantee, self.terms)
+            agree(self.ledger, self.subject, self.terms)
+            self._new = False
 
     def _terms(
         self, budget: Budget | Sequence[Budget], accounting: Accounting | str | None, unprotected: Collection[str]

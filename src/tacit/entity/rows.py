@@ -23,7 +23,7 @@ from scipy import sparse
 
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.mechanisms.arrays import PLAIN_NUMBERS, real_cell, real_table
+from tacit.mechanisms.arrays import PLAIN_NUMBERS, real_cell, real_table, summed
 from tacit.messages.private_slates_parts import Item
 
 Rows: TypeAlias = (
@@ -111,8 +111,7 @@ class PrivateRows:
         numbers = np.nan_to_num(values[known].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
         shape = (count, len(self._place))
         with np.errstate(all="ignore"):
-            table = sparse.coo_array((numbers, (users[known], places[known])), shape=shape).tocsr()
-            table.sum_duplicates()
+            table = summed(users[known], places[known], numbers, shape)
         return self._cleaned(table)
 
     def _cleaned(self, table: sparse.csr_array) -> sparse.csr_array:

@@ -68,13 +68,14 @@ def summed(row: NDArray[Any], column: NDArray[Any], value: NDArray[Any], shape: 
     scipy adds them up in an order that depends on other rows: it sorts all of them, equal cells in any order, if one is not sorted.
     The sum of floats would then tell of those rows.
     """
+    table = sparse.coo_array((value, (row, column)), shape=shape).tocsr()
+    if table.nnz == value.size:  # no cell is named twice
+        return table
     order = np.lexsort((column, row))  # equal cells stay in order
     row, column, value = row[order], column[order], value[order]
-    first = np.flatnonzero(np.append(True, (np.diff(row) != 0) | (np.diff(column) != 0))[: row.size])
-    total = np.add.reduceat(value, first) if first.size else value
-    small = np.int32 if max(*shape, first.size) <= np.iinfo(np.int32).max else np.int64
-    starts = np.concatenate([[0], np.cumsum(np.bincount(row[first], minlength=shape[0]))]).astype(small)
-    return sparse.csr_array((total, column[first].astype(small), starts), shape=shape)
+    first = np.flatnonzero(np.append(True, (np.diff(row) != 0) | (np.diff(column) != 0)))
+    table.data = np.add.reduceat(value, first)  # the same cells in the same order
+    return table
 
 
 def _from_lists(raw: Any, what: str, columns: int | None) -> NDArray[np.float64]:

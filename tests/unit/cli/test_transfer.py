@@ -123,6 +123,28 @@ def test_the_same_call_again_writes_the_same_bytes_and_costs_nothing(tacit_comma
         assert [ledger.statement(subject).charges for subject in ledger.subjects()] == [1]
 
 
+@pytest.mark.parametrize(
+    ("lists", "more", "expected"),
+    [
+        (("1\n2\n10\n", "101\n-5\n"), ("", ""), ((1, 2, 10), (-5, 101))),
+        (("1\n2\n10\n", "101\n-5\n"), ("p9,abc,5\n", "p9,1,5\n"), ((1, 2, 10), (-5, 101))),
+        (("1\n2\n10\n", "101\n05\n"), ("", ""), (("1", "10", "2"), ("05", "101"))),
+        (("1\n--2\n", f"101\n{'9' * 30}\n"), ("", ""), (("--2", "1"), ("101", "9" * 30))),
+    ],
+    ids=["numbers", "numbers, and what somebody else rated", "a text in one", "what only looks like a number"],
+)
+def test_lists_say_how_items_are_named_whatever_was_rated(
+    tmp_path: Path, tacit_command: Run, lists: tuple[str, str], more: tuple[str, str], expected: Any
+) -> None:
+    for name, first, items, odd in zip(("films", "books"), (1, 101), lists, more, strict=True):
+        rows = "".join(f"p{user},{first + item},{1 + (user + item) % 5}\n" for user in range(9) for item in range(9))
+        (tmp_path / f"{name}.csv").write_text(f"user_id,item_id,rating\n{rows}{odd}")
+        (tmp_path / f"{name}.txt").write_text(items)
+    assert tacit_command(*CSV, *LISTS).status == 0
+    model = TransferModel.load("model.json")
+    assert (model.source, model.target) == expected
+
+
 @pytest.mark.usefixtures("files")
 def test_json_holds_what_is_public_and_nothing_else(tacit_command: Run) -> None:
     done = tacit_command(*CSV, *LISTS, "--json", "-", "--subject", "readers")

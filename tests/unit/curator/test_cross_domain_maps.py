@@ -243,5 +243,5 @@ def test_two_domains_may_be_given_as_two_sets_of_ratings(tmp_path: Path) -> None
     films, books = ratings(TABLE[:, :3], 0, "films"), ratings(TABLE[:, 3:], 3, "books")
     with Curator(films, books, tmp_path / "curator.db", unprotected=["nx"]) as holder:
         assert holder.release(mode="nx", **BY_HAND).replacements == {0: 3, 1: 3}
-        assert holder.statement().subject == "users of films and books"
+        assert holder.statement().subject == "users of books and films"
         assert repr(holder) == "Curator('films and books': two domains)"

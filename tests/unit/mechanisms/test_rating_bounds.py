@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,17 @@ from scipy import sparse
 
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.mechanisms import RatingBounds, ReplayedNoise
-from tacit.mechanisms.rating_bounds import CLIP, COARSE, WIDEST, cut_rows, few_each, rated_cells, row_sums
+from tacit.mechanisms.rating_bounds import (
+    CLIP,
+    COARSE,
+    MOST_ITEMS,
+    MOST_MASKED,
+    WIDEST,
+    cut_rows,
+    few_each,
+    rated_cells,
+    row_sums,
+)
 from tests.contracts.mechanism import ALARM, SECRET, chi_square
 
 OWN, FIXED = RatingBounds(1.0, 5.0), RatingBounds(1.0, 5.0, centre=4.0)
@@ -112,7 +123,7 @@ def test_all_kinds_of_tables_give_the_same_rows(rng: np.random.Generator) -> Non
     rated = np.isfinite(dense)
     user, item = np.nonzero(rated)
     coo = sparse.coo_array((dense[rated], (user, item)), shape=dense.shape)
-    for table in (coo, coo.tocsr(), coo.tocsc(), sparse.csr_matrix(coo), coo.tolil()):
+    for table in (coo, coo.tocsr(), coo.tocsc(), sparse.csr_matrix(coo), sparse.coo_matrix(coo)):
         np.testing.assert_array_equal(OWN.centred(table, 6).toarray(), wanted)
     twice = sparse.coo_array(
         (np.repeat(dense[rated] / 2, 2), (np.repeat(user, 2), np.repeat(item, 2))), shape=dense.shape
@@ -174,6 +185,35 @@ def test_a_short_row_keeps_its_length() -> None:
     table = OWN.centred(np.array([[2.0, 4.0, math.nan]]), 3)
     cut, mask = cut_rows(table, 4 * CLIP, mask=CLIP // 4)
     assert (cut.toarray().tolist(), mask.tolist()) == ([[-CLIP // 2, CLIP // 2, 0]], [CLIP // 4])
+
+
+def test_marks_are_counted_in_64_bits_whatever_the_table_has() -> None:
+    """2^15 squared is 2^30: four of these are beyond 32 bits, in which scipy may keep where rows start."""
+    table = OWN.centred(np.array([[1.0, 5.0] * 20]), 40)
+    wanted, marked = slow_cut(stored(table, 0), CLIP, 1 << 15)
+    table.indptr = table.indptr.astype(np.int32)
+    cut, masks = cut_rows(table, CLIP, mask=1 << 15)
+    assert (stored(cut, 0), masks.tolist()) == (wanted, [marked])
+
+
+def test_the_longest_rows_of_the_largest_numbers_are_exact() -> None:
+    """2^22 ratings at the ends of the widest scale, less their own mean; marks whose squares add up to 2^60."""
+    low, high, most = -WIDEST * CLIP, WIDEST * CLIP, MOST_ITEMS
+    bounds = RatingBounds(-float(WIDEST), float(WIDEST), clip=1.0)
+    for lows in (1, most // 2):
+        row = np.where(np.arange(most) < lows, bounds.low, bounds.high)[None, :]
+        table = bounds.centred(row, most)
+        mean = math.floor(Fraction(lows * low + (most - lows) * high, most) + Fraction(1, 2))
+        ends = {0: max(-CLIP, low - mean), most - 1: min(CLIP, high - mean)}
+        assert {place: int(table.data[place]) for place in ends} == ends
+        mask = math.isqrt(MOST_MASKED // most)
+        square = lows * ends[0] ** 2 + (most - lows) * ends[most - 1] ** 2 + most * mask * mask
+        divisor = max(math.isqrt(square - 1) + 1, 1024 * CLIP)
+        cut, masks = cut_rows(table, 1024 * CLIP, mask=mask)
+        assert masks.tolist() == [mask * 1024 * CLIP // divisor]
+        wanted = {place: (1 if y > 0 else -1) * (abs(y) * 1024 * CLIP // divisor) for place, y in ends.items()}
+        assert {place: int(cut.data[place]) for place in ends} == wanted
+        assert {int(cut.data.min()), int(cut.data.max())} == {min(wanted.values()), max(wanted.values())}
 
 
 def test_sums_of_stretches_are_exact_where_all_of_them_wrap_around() -> None:
@@ -244,6 +284,8 @@ def test_bounds_that_make_no_sense_are_refused(parameters: dict[str, Any]) -> No
         np.array([[1j, 1.0]]),
         sparse.csr_array(np.array([[SECRET]])),
         sparse.csr_array(np.array([[1j, 2.0]])),
+        np.matrix([[SECRET, 1.0]]),
+        np.ma.masked_array([[SECRET, 1.0]], [[True, False]]),
         None,
     ],
     ids=lambda rows: type(rows).__name__,
@@ -253,6 +295,22 @@ def test_other_kinds_and_shapes_are_refused_and_never_shown(rows: Any) -> None:
         OWN.centred(rows, 2)
     assert "4242" not in str(refused.value)
     assert "SECRET" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["bsr", "dia", "lil", "dok"])
+def test_only_formats_that_store_each_cell_by_itself_are_taken(kind: str) -> None:
+    """In a block that one user fills others' zeros are stored, and would be ratings because of her."""
+    table = sparse.coo_array(np.array([[SECRET, 1.0], [0.0, 2.0]])).asformat(kind)
+    with pytest.raises(InvalidInput, match=f"'{kind}'.* csr_array of the rated cells") as refused:
+        OWN.centred(table, 2)
+    assert "4242" not in str(refused.value)
+
+
+def test_an_array_in_a_file_is_taken(tmp_path: Path) -> None:
+    rows = np.array([[5.0, math.nan], [1.0, 4.0]])
+    np.save(tmp_path / "rows.npy", rows)
+    kept = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    np.testing.assert_array_equal(OWN.centred(kept, 2).toarray(), OWN.centred(rows, 2).toarray())
 
 
 def test_too_many_users_are_refused_by_the_shape_alone() -> None:

@@ -115,6 +115,62 @@ def test_other_rows_stay_the_same_whatever_stands_in_one_row(others: Any, image:
         assert np.array_equal(found[3:], image([[cell, 0, 0]]), equal_nan=True)
 
 
+def named_often(rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """40 numbers in 3 cells, far from each other in size: their sums are others in another order."""
+    numbers = rng.choice([-1.0, 1.0], 40) * 10.0 ** rng.integers(-3, 17, 40)
+    return np.sort(rng.integers(0, 3, 40)), numbers
+
+
+def stacked(*rows: tuple[Any, Any]) -> sparse.csr_array:
+    """Rows as they are, cells named twice and in no order."""
+    table = sparse.csr_array((len(rows), 3))
+    table.indptr = np.cumsum([0, *(len(items) for items, _ in rows)]).astype(np.int32)
+    table.indices = np.concatenate([items for items, _ in rows]).astype(np.int32)
+    table.data = np.concatenate([numbers for _, numbers in rows]).astype(np.float64)
+    return table
+
+
+SORTED, UNSORTED = ((0, 1), (1.0, 1.0)), ((1, 0), (1.0, 1.0))
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("image", IMAGES.values(), ids=IMAGES)
+def test_cells_named_often_are_added_up_alike_in_any_company(image: Any, kind: str, rng: np.random.Generator) -> None:
+    """scipy sorts all rows if one is not sorted, and equal cells end up in any order."""
+
+    def table(*rows: Any) -> Any:
+        stack = stacked(*rows)
+        return stack if kind == "csr" else stack.tocoo() if kind == "coo" else sparse.csc_array(stack)
+
+    for _ in range(20):
+        mine = named_often(rng)
+        alone = image(table(mine))[0].tolist()
+        for company in ((SORTED,), (UNSORTED,), (UNSORTED, SORTED), (named_often(rng),)):
+            assert image(table(mine, *company))[0].tolist() == alone
+
+
+@pytest.mark.parametrize("image", IMAGES.values(), ids=IMAGES)
+def test_zeros_that_others_bring_into_a_block_change_nothing(image: Any, rng: np.random.Generator) -> None:
+    for _ in range(20):
+        items, numbers = named_often(rng)
+        found = []
+        for more in (0, 1, 30):
+            places = np.concatenate([items, np.zeros(more, dtype=np.int64)])
+            blocks = np.zeros((places.size, 2, 1))
+            blocks[: items.size, 0, 0], blocks[items.size :, 1, 0] = numbers, 1.0
+            found.append(image(sparse.bsr_array((blocks, places, [0, places.size]), shape=(2, 3)))[0].tolist())
+        assert found[0] == found[1] == found[2]
+
+
+def test_numbers_of_a_cell_are_added_up_whatever_a_table_says_of_itself() -> None:
+    table = stacked(((1, 1, 0), (0.25, 0.5, 2.0)))
+    table.has_canonical_format = True  # it is not
+    np.testing.assert_array_equal(real_table(table, "rows").toarray(), [[2.0, 0.75, 0.0]])
+    assert table.nnz == 3
+    empty = real_table(sparse.coo_array((2, 3)), "rows")
+    assert (empty.shape, empty.nnz) == ((2, 3), 0)
+
+
 @pytest.mark.parametrize("total", TOTALS.values(), ids=TOTALS)
 @pytest.mark.parametrize("others", OTHERS.values(), ids=OTHERS)
 def test_totals_of_others_stay_the_same(others: Any, total: Any) -> None:

@@ -458,6 +458,36 @@ def test_the_steps_cost_at_most_mu_together_for_every_head(rng: np.random.Genera
             assert first + second <= Fraction(MU) ** 2
 
 
+# --- at the limits
+
+
+def test_the_largest_lengths_and_marks_are_exact(rng: np.random.Generator) -> None:
+    """1,024 clips are the longest norm and, for up to 64 items, the heaviest mark."""
+    users = [[(item, value) for item in range(64)] for value in (1.0, 3.0, 5.0)] + odd_cells(rng, 9, 64)
+    users.append([(item, 1.0 + 4.0 * (item % 2)) for item in range(64)])
+    for bounds in (OWN, FIXED):
+        long = {"norm": 1024 * bounds.clip, "bounds": bounds}
+        offsets = OffsetSums(64, mu=MU, delta=DELTA, mask=1024 * bounds.clip, **long)  # type: ignore[arg-type]
+        assert offsets.totals(as_csr(users, 64)).tolist() == slow_offsets(users, offsets)
+        for user in users:
+            assert costs(offsets, offsets.totals(as_csr([user], 64))) <= 1
+        pairs = PairMoments(64, tuple(range(64)), mu=MU, delta=DELTA, **long)  # type: ignore[arg-type]
+        assert pairs.totals(as_csr(users, 64)).tolist() == slow_pairs(users, pairs)
+        moments = RatingMoments(64, 9, mu=MU, delta=DELTA, most_items=64, **long)  # type: ignore[arg-type]
+        assert moments.totals(as_csr(users, 64)).tolist() == slow_moments(users, moments)
+
+
+@pytest.mark.parametrize(("items", "clips"), [(64, 1024), (1 << 20, 8), (1 << 22, 4)])
+def test_a_mark_whose_squares_would_not_fit_is_refused(items: int, clips: int) -> None:
+    assert OffsetSums(items, OWN, MU, DELTA, mask=OWN.clip * clips).mask_in_steps == clips * CLIP
+    for more_items, heavier in ((items + 1, 0), (items, 1)):
+        if more_items <= 1 << 22 and clips + heavier <= 1024:
+            with pytest.raises(InvalidParameter, match=f"at most .* for {more_items} items"):
+                OffsetSums(more_items, OWN, MU, DELTA, mask=OWN.clip * (clips + heavier))
+    with pytest.raises(InvalidParameter, match="mask"):
+        replace(TRANSFER, items=65, mask=1024 * OWN.clip)
+
+
 # --- what is refused
 
 
@@ -510,6 +540,15 @@ def test_other_tables_are_refused_and_never_shown(mechanism: Any, rows: Any) -> 
 def test_too_many_users_are_refused_before_a_row_is_read(mechanism: Any) -> None:
     with pytest.raises(InvalidInput, match="fewer than"):
         mechanism.release(np.broadcast_to(np.float64(3.0), (1 << 30, ITEMS)))
+
+
+@pytest.mark.parametrize("mechanism", [*PARTS[:3], TRANSFER], ids=lambda m: m.name)
+def test_a_table_of_blocks_is_refused(mechanism: Any) -> None:
+    table = np.zeros((4, ITEMS))
+    table[0] = SECRET  # fills all blocks
+    with pytest.raises(InvalidInput, match="csr_array") as refused:
+        mechanism.release(sparse.bsr_array(table, blocksize=(4, 2)))
+    assert "4242" not in str(refused.value)
 
 
 def test_nothing_is_drawn_before_the_table_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:

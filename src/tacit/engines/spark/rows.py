@@ -3,8 +3,8 @@
 Workers run the mechanism's own code in whole numbers on the users of their partitions. Whole numbers add up to the same total
 however the users are spread, and no worker draws noise for the release: it is drawn once, on the driver, and added to the total.
 A user's row is in one partition, whole: users are compared byte by byte where they are partitioned, sorted and told apart, and a
-worker makes sure that they ascend. A partition's sums are one row of the result: when a worker is lost, or the same task runs twice,
-they count once, and never partly from one run and partly from another.
+worker makes sure that they ascend. A partition's sums are one row of the result: when a worker is lost, or the same task runs
+twice, they count once, and never partly from one run and partly from another.
 """
 
 from collections.abc import Iterator
@@ -100,7 +100,9 @@ def _starts(rows: pa.Table) -> Totals:
     user = rows.column("user")
     before, after = user.slice(0, len(user) - 1), user.slice(1)
     if user.null_count or pc.any(pc.less(after, before)).as_py():
-        raise InvalidData("the users of a partition do not ascend: whether each has one row is open, so nothing is added up.")
+        raise InvalidData(
+            "the users of a partition do not ascend: whether each has one row is open, so nothing is added up."
+        )
     return np.concatenate([[0], np.flatnonzero(np.asarray(pc.not_equal(after, before))) + 1]).astype(np.int64)
 
 

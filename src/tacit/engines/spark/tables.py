@@ -3,8 +3,8 @@
 What a table has to look like is public, and refused before a row is read. Ids are whole numbers or texts; ``time`` is in seconds
 since 1970 or a timestamp, and may be missing. Values become float32, as everywhere in tacit: sums of them are exact in any order.
 
-Texts are compared byte by byte: two ids that differ in a letter's case, a space or a form of Unicode are two. A column of users with
-a collation, by which such ids are one, is refused: whoever made it means one person by them, and as two she would count twice.
+Texts are compared byte by byte: two ids that differ in a letter's case, a space or a form of Unicode are two. A column of users
+with a collation, by which such ids are one, is refused: whoever made it means one person by them, and as two she would count twice.
 """
 
 from pyspark.errors import AnalysisException

@@ -27,7 +27,7 @@ from tacit.models.cross_domain.transfer import Transfer
 
 MOST_ITEMS = 50  # ratings of a user in the first release
 NOISE_EDGE = 2.0  # of B2: where noise ends
-_NEVER = 1e-9  # an edge below every eigenvalue: no falling back
+_NEVER = 1e-9  # an edge below every eigenvalue: the paper's mapping wherever the domains are linked at all
 NoiseOf = Callable[[str], Noise]
 
 

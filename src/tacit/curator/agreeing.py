@@ -1,0 +1,76 @@
+"""What is asked of a ledger before terms are agreed with a new subject in it: they stand for good, and nothing is undone.
+
+Terms are agreed with the first charge, so that a release that was refused leaves nothing behind.
+"""
+
+from itertools import islice
+
+from tacit.errors import BudgetExhausted, Conflict, InvalidParameter, UnknownSubject
+from tacit.guarantees import Guarantee
+from tacit.ledger import Accounting, PrivacyLedger, Terms
+from tacit.ledger.accounting import MEASURES, allowance, price
+from tacit.ledger.amounts import DELTA_DIGITS, shown
+
+_NAMED = 5  # subjects that a refusal names
+
+
+def known_terms(ledger: PrivacyLedger, subject: str) -> Terms | None:
+    """What was agreed with a subject; None where the ledger has not met it."""
+    try:
+        return ledger.terms(subject)
+    except UnknownSubject:
+        return None
+
+
+def require_named(ledger: PrivacyLedger, subject: str) -> None:
+    """Refuses a new subject that nobody named, in a ledger that has others: after a file was renamed they would be the same people,
+    with a second budget."""
+    names = [repr(one) for one in islice(ledger.subjects(), _NAMED + 1)]
+    if names:
+        others = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+        raise InvalidParameter(
+            f"this ledger does not know {subject!r}, which these users are called after their files or data sets. It knows {others}. "
+            "The same people must have the same name, or they get a second budget: name them, subject='...', on the command line "
+            "--subject NAME; a new name if nobody of them is known."
+        )
+
+
+def require_fits(guarantee: Guarantee, terms: Terms) -> None:
+    """Refuses what a new subject could never be charged under these terms, before they are agreed."""
+    cost = price(guarantee, terms)
+    for budget in terms.budgets:
+        allowed = allowance(budget, terms)
+        measure, digits = MEASURES[terms.accounting]
+        asked, most = cost.amount, allowed.amount
+        if asked <= most:
+            measure, digits, asked, most = "delta", DELTA_DIGITS, cost.delta, allowed.delta
+        if asked <= most:
+            continue
+        larger = "budget=Budget(epsilon, delta)"
+        if terms.accounting is Accounting.BASIC:
+            epsilon = shown(max(cost.amount, allowed.amount), MEASURES[terms.accounting][1])
+            larger = f"budget=Budget({epsilon:f}, {float(shown(max(cost.delta, allowed.delta), DELTA_DIGITS))!r})"
+        raise BudgetExhausted(
+            f"this release takes {shown(asked, digits)} {measure}, and these users would be promised no more than {budget}. Nothing "
+            f"was agreed or charged. Ask for less; or agree a larger budget with the first release, {larger}, on the command line "
+            "--budget: it stands for good.",
+            measure=measure,
+            spent=shown(0, digits),
+            requested=shown(asked, digits),
+            left=shown(most, digits),
+            budget=shown(most, digits),
+            renews=None,
+        )
+
+
+def agree(ledger: PrivacyLedger, subject: str, terms: Terms) -> None:
+    """For good. Refused where the ledger has other terms for this subject."""
+    try:
+        ledger.enrol_many([subject], terms)
+    except Conflict:
+        found = known_terms(ledger, subject)
+        stands = "" if found is None else f" ({', '.join(map(str, found.budgets))}; {found.accounting.value} accounting)"
+        raise Conflict(
+            f"these users have another budget, another accounting or other exceptions (unprotected) in this ledger{stands}. What "
+            "was promised stays promised: open it as it was made, or without a budget of your own."
+        ) from None

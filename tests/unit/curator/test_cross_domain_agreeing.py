@@ -1,0 +1,117 @@
+"""Terms are for good: agreed with a first charge that fits, for people who are told apart by name and not by file."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tacit.curator import Curator
+from tacit.data.pairs import TwoDomains
+from tacit.errors import BudgetExhausted, Conflict, GuaranteeRefused, InvalidParameter
+from tacit.ledger import Accounting, Budget, PrivacyLedger
+from tests.unit.curator.cross_domain_world import curator, small, world
+from tests.unit.unsynced import unsynced
+
+__all__ = ["unsynced"]
+
+
+def renamed(domains: TwoDomains, name: str) -> TwoDomains:
+    return TwoDomains(replace(domains.source, name=name), domains.target)
+
+
+def subjects(folder: Path) -> list[str]:
+    with PrivacyLedger.open(folder / "curator.db") as ledger:
+        return list(ledger.subjects())
+
+
+def test_ratings_by_another_name_get_no_second_budget(tmp_path: Path) -> None:
+    with curator(tmp_path) as first:
+        first.release(least=1)
+    with pytest.raises(InvalidParameter, match=r"knows 'users of books and films'\..*subject=.*--subject NAME"):
+        curator(tmp_path, renamed(small(), "films, December"))
+    assert subjects(tmp_path) == ["users of books and films"]
+    same = curator(tmp_path, renamed(small(), "films, December"), subject="users of books and films")
+    with same, pytest.raises(BudgetExhausted):
+        same.release(least=1, request_id="December")
+    with curator(tmp_path, renamed(small(), "other films"), subject="other people") as others:
+        others.release(least=1)
+    with curator(tmp_path) as again:  # known by its own name, whoever else is there
+        assert again.statement().charges == 1
+    assert subjects(tmp_path) == ["users of books and films", "other people"]
+
+
+def test_two_that_opened_one_ledger_before_either_charged_are_told_apart_at_the_charge(tmp_path: Path) -> None:
+    with PrivacyLedger.create(tmp_path / "curator.db") as ledger:
+        first, second = (Curator(renamed(small(), name), ledger=ledger) for name in ("a", "b"))
+        twin = Curator(renamed(small(), "a"), ledger=ledger)
+        first.release(least=1)
+        with pytest.raises(InvalidParameter, match="'users of a and books'"):
+            second.release(least=1)
+        assert twin.release(least=1) == first.release(least=1)
+        assert list(ledger.subjects()) == ["users of a and books"]
+
+
+def test_only_a_few_names_are_listed(tmp_path: Path) -> None:
+    with PrivacyLedger.create(tmp_path / "curator.db") as ledger:
+        for name in "abcdefg":
+            Curator(small(), ledger=ledger, subject=f"person {name}").release(least=1)
+        with pytest.raises(InvalidParameter, match=r"'person e', \.\.\.\. The same"):
+            Curator(small(), ledger=ledger)
+
+
+def test_slates_of_one_domain_are_named_as_ever(tmp_path: Path) -> None:
+    for name in ("films", "films again"):
+        with curator(tmp_path, replace(small().source, name=name)):
+            pass
+    assert subjects(tmp_path) == ["users of films", "users of films again"]
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "larger"),
+    [
+        ({}, {"epsilon": 5.0}, r"promised no more than epsilon 2, delta 1e-06 in all.*Budget\(5\.?0*, 1e-06\).*--budget"),
+        ({}, {"delta": 1e-5}, r"takes 0\.0000\S* delta.*Budget\(2\.?0*, 1e-05\)"),
+        ({"accounting": Accounting.ZCDP}, {"epsilon": 5.0}, r"rho.*Budget\(epsilon, delta\)"),
+    ],
+    ids=["epsilon", "delta", "zcdp"],
+)
+@pytest.mark.parametrize("mode", ["moments", "prs_valid"])
+def test_what_a_first_release_asks_must_fit_or_nothing_is_agreed(
+    tmp_path: Path, options: dict[str, Accounting], asked: dict[str, float], larger: str, mode: str
+) -> None:
+    if mode == "prs_valid" and "delta" in asked:
+        pytest.skip("draws are charged without a delta where that is cheaper")
+    domains = world(60, 8)
+    with curator(tmp_path, domains, **options) as first, pytest.raises(BudgetExhausted, match=larger):
+        first.release(mode=mode, **asked)
+    assert subjects(tmp_path) == []
+    with curator(tmp_path, domains, budget=Budget(6.0, 2e-5), **options) as second:
+        second.release(mode=mode, **asked)
+        assert second.statement().charges == 1
+
+
+def test_what_is_refused_or_merely_looked_at_agrees_nothing(tmp_path: Path) -> None:
+    with curator(tmp_path) as first:
+        assert (first.statement().charges, first.statement().terms.budgets) == (0, (Budget(2.0, 1e-6),))
+        assert first.statement().windows[0].left.amount == 2 * 10**9
+        with pytest.raises(GuaranteeRefused, match="unprotected"):
+            first.release(mode="nx")
+        with pytest.raises(InvalidParameter):
+            first.release(mode="moments", post="magic")
+    assert subjects(tmp_path) == []
+    with pytest.raises(InvalidParameter, match="too small"):
+        curator(tmp_path, budget=Budget(1e-12, 1e-6))
+    with curator(tmp_path, unprotected=["nx"]) as second:
+        second.release(mode="nx", least=1)
+    assert subjects(tmp_path) == ["users of books and films"]
+
+
+def test_who_comes_with_another_budget_is_told_which_one_stands(tmp_path: Path) -> None:
+    with PrivacyLedger.create(tmp_path / "curator.db") as ledger:
+        late = Curator(small(), ledger=ledger, budget=Budget(3.0, 1e-6))
+        Curator(small(), ledger=ledger).release(least=1)
+        stands = r"\(epsilon 2, delta 1e-06 in all; basic accounting\).*without a budget"
+        with pytest.raises(Conflict, match=stands):
+            late.release(least=1)
+        with pytest.raises(Conflict, match=stands):
+            Curator(small(), ledger=ledger, budget=Budget(3.0, 1e-6))
