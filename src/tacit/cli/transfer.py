@@ -2,12 +2,22 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tacit.cli.output import check_different, check_json_target, counted, write_json
-from tacit.cli.transfer_files import read_domains, read_lists, read_profile, read_release
+from tacit.cli.transfer_files import (
+    read_domains,
+    read_lists,
+    read_profile,
+    read_release,
+    require_lists,
+    tell_listed,
+)
+
+if TYPE_CHECKING:
+    from tacit.ledger import Statement
 
 app = typer.Typer(help="Carry tastes from one domain to another: release, show, predict.", no_args_is_help=True)
 
@@ -69,9 +79,12 @@ def release(
     mode: Annotated[
         Mode, typer.Option(help="A model for anybody's predictions, or a table of replacements.")
     ] = Mode.moments,
-    post: Annotated[Post, typer.Option(help="What is made of the noisy sums.")] = Post.factors,
+    post: Annotated[
+        Post | None, typer.Option(help="Of moments: what is made of the noisy sums; by default factors.")
+    ] = None,
     users: Annotated[
-        int | None, typer.Option(min=1, help="About how many users there are: a public guess, never counted.")
+        int | None,
+        typer.Option(min=1, help="Of moments: about how many users there are, a public guess, never counted."),
     ] = None,
     least: Annotated[int, typer.Option(min=1, help="Ratings in a domain from which a user counts there.")] = 5,
     source_items: Annotated[
@@ -97,10 +110,16 @@ def release(
     ] = (1.0, 5.0),
     duplicates: Annotated[Duplicates, typer.Option(help="Two ratings of one item by one user.")] = Duplicates.error,
     outside: Annotated[Outside, typer.Option(help="A rating below or above the scale.")] = Outside.error,
-    subject: Annotated[str | None, typer.Option(help="What these users are called in the ledger.")] = None,
+    subject: Annotated[
+        str | None,
+        typer.Option(
+            help="What these users are called in the ledger: the same people, the same name. By default by their files."
+        ),
+    ] = None,
     request_id: Annotated[
         str | None, typer.Option(help="A new id is a new release, of what the ratings are by then, and a new charge.")
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Release also where no item of a list was rated.")] = False,
     json_file: Json = None,
 ) -> None:
     """Charge the ledger, draw, keep, and write what was drawn: it may be sent to anybody, and used for any number of predictions.
@@ -108,7 +127,7 @@ def release(
     The same call again writes the same bytes and costs nothing.
     """
     from tacit.curator import Curator
-    from tacit.data import Scale
+    from tacit.data import Ratings, Scale
     from tacit.ledger import Budget
 
     check_json_target(str(out), "--out", ledger=ledger)
@@ -118,12 +137,21 @@ def release(
         check_different({name: place, "--out": out, "--json": json_file, "--ledger": ledger})
     if (source_items is None) != (target_items is None):
         raise typer.BadParameter("public lists come in pairs: give --source-items and --target-items.")
+    if mode is not Mode.moments and (post is not None or users is not None):
+        raise typer.BadParameter(f"--post and --users belong to --mode moments, not to {mode.value}: leave them out.")
     columns = {"user": user, "item": item, "rating": rating, "time": time, "scale": Scale(*scale)}
     first, second = read_domains(source, target, {**columns, "duplicates": duplicates.value, "outside": outside.value})
-    lists = None if source_items is None or target_items is None else read_lists(source_items, target_items)
+    parts = (first, second) if isinstance(first, Ratings) and second is not None else (first.source, first.target)
+    lists = None
+    if source_items is not None and target_items is not None:
+        lists = read_lists(source_items, target_items, item)
+        named = {str(source_items): source, str(target_items): source if target is None else target}
+        tell_listed(named, parts, lists, sure=yes)
+    elif not public_catalogue:
+        require_lists(parts)
     options: dict[str, Any] = {"least": least}
     if mode is Mode.moments:
-        options |= {"post": post.value, "users": users}
+        options |= {"post": (post or Post.factors).value, "users": users}
     with Curator(
         first,
         second,
@@ -139,7 +167,7 @@ def release(
     if json_file is not None:
         write_json(json_file, {**_facts(made), "written": str(out), "budget": statement.to_json()})
     else:
-        typer.echo(f"{_shown(made)}\nwritten to {out}\n{statement}")
+        typer.echo(f"{_shown(made)}\nwritten to {out}\n{statement}{_deltas(statement)}")
 
 
 @app.command("predict", epilog="Example: tacit transfer predict model.json mine.csv --k 10")
@@ -151,10 +179,14 @@ def predict(
             metavar="RATINGS",
             exists=True,
             dir_okay=False,
-            help="One person's own ratings: CSV with item and rating, or JSON.",
+            help="One person's own ratings: CSV with an item and a rating in each line, or JSON.",
         ),
     ],
     k: Annotated[int, typer.Option(min=1, help="How many items.")] = 10,
+    item: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column of the item's id; by default item_id or item.")
+    ] = None,
+    rating: Annotated[str, typer.Option(metavar="COL", help="The column of the rating.")] = "rating",
     json_file: Json = None,
 ) -> None:
     """The target items that one person would rate highest, from her own ratings, which go nowhere.
@@ -164,7 +196,7 @@ def predict(
     check_json_target(json_file)
     check_different({"MODEL": model, "RATINGS": ratings, "--json": json_file})
     found = read_release(model)
-    profile, passed_over = read_profile(ratings, (*found.source, *found.target))
+    profile, passed_over = read_profile(ratings, (*found.source, *found.target), item, rating)
     if hasattr(found, "predict"):
         predicted = found.predict(profile)
         chosen = {item: predicted[item] for item in found.recommend(profile, k)}
@@ -213,6 +245,20 @@ def _shown(found: Any) -> str:
     scale = f"rated from {found.scale[0]:g} to {found.scale[1]:g}"
     lines = [f"{what}: {sizes}, {scale}", f"guarantee: {found.guarantee}"]
     return "\n".join([*lines, *([found.remark] if hasattr(found, "remark") else [])])
+
+
+def _deltas(statement: "Statement") -> str:
+    """A line for each budget whose delta adds up beside its epsilon."""
+    from tacit.ledger.amounts import DELTA_DIGITS, shown
+
+    if statement.terms.accounting.value != "basic":
+        return ""
+    return "".join(
+        f"\n  of delta {window.budget.delta:g}: {float(shown(window.spent.delta, DELTA_DIGITS)):g} spent, "
+        f"{float(shown(window.left.delta, DELTA_DIGITS)):g} left"
+        for window in statement.windows
+        if window.budget.delta
+    )
 
 
 def _remark(found: Any) -> str:

@@ -1,12 +1,17 @@
 """What ``tacit transfer`` reads: ratings of two domains, public lists of items, releases, and one person's own ratings."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tacit.cli.output import counted
+
 if TYPE_CHECKING:
     from tacit.data import Ratings, TwoDomains
+
+_HEADERS = ("item", "item_id", "itemid", "items", "id", "ids")  # first lines that are no ids
 
 
 def read_domains(
@@ -19,6 +24,11 @@ def read_domains(
     from tacit.data import TwoDomains, load, load_ratings, read_table
     from tacit.data.store import is_stored
 
+    if target is None and Path(source).is_file():
+        raise typer.BadParameter(
+            f"{source} is one file, and there is no second: name the ratings of the target after it.",
+            param_hint="TARGET",
+        )
     if target is not None:
 
         def ratings(place: str) -> "Ratings":
@@ -34,16 +44,60 @@ def read_domains(
     return found, None
 
 
-def read_lists(source: Path, target: Path) -> tuple[list[Any], list[Any]]:
+def require_lists(domains: "Iterable[Ratings]") -> None:
+    """Refuses ratings that came without a list of items, in the words of the command line."""
+    if not all(part.catalogue.listed.any() for part in domains):
+        raise typer.BadParameter(
+            "the ratings came without a list of items, and which items were rated at all is private: give public lists, "
+            "--source-items FILE and --target-items FILE; or say --public-catalogue if the rated items are public, which the "
+            "guarantee then assumes."
+        )
+
+
+def read_lists(source: Path, target: Path, column: str) -> tuple[list[Any], list[Any]]:
     """One id in each line; empty lines are passed over. Whole numbers where all of both are written as such, whatever was rated."""
-    both = [
-        [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-        for file in (source, target)
-    ]
+    both = [_lines(file, column) for file in (source, target)]
     ids = [one for part in both for one in part]
     if all(_is_number(one) for one in ids):
         return [int(one) for one in both[0]], [int(one) for one in both[1]]
     return both[0], both[1]
+
+
+def _lines(file: Path, column: str) -> list[str]:
+    """A first line that is the name of a column would be an item that nobody rated, released with the others: it is refused."""
+    from tacit.errors import InvalidData
+
+    lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    first = lines[0].replace("\t", ",").split(",")[0].strip(' "').lower() if lines else ""
+    if first in {column.lower(), *_HEADERS}:
+        raise InvalidData(
+            f"{file}: the first line is the name of a column. A list has one id in each line, and no header: delete that line; an "
+            "item of this name may stand in any other."
+        )
+    return lines
+
+
+def tell_listed(
+    places: Mapping[str, str], found: "Iterable[Ratings]", lists: Iterable[list[Any]], *, sure: bool
+) -> None:
+    """How many items of each list were rated, for the curator's own eyes, before anything is charged.
+
+    Lists that were swapped or belong to something else would leave out every rating, and use up the budget all the same.
+    """
+    import numpy as np
+
+    for (file, ratings_file), ratings, ids in zip(places.items(), found, lists, strict=True):
+        rated = np.asarray(ratings.catalogue.ids)[ratings.item_counts > 0].astype(str)
+        listed = {str(one) for one in ids}
+        count = len(listed.intersection(rated.tolist()))
+        if not count and not sure:
+            raise typer.BadParameter(
+                f"no item of {file} was rated in {ratings_file}: is it the list of the other domain, or are ids written "
+                "differently? Nothing was charged. --yes releases all the same."
+            )
+        typer.echo(
+            f"tacit: {count:,} of the {counted(len(listed), 'item')} in {file} were rated in {ratings_file}.", err=True
+        )
 
 
 def _is_number(written: str) -> bool:
@@ -61,28 +115,41 @@ def read_release(file: Path) -> Any:
     return (cross_domain.Replacements if is_table else cross_domain.TransferModel).from_json(value)
 
 
-def read_profile(file: Path, items: tuple[Any, ...]) -> tuple[dict[Any, float], int]:
+def read_profile(
+    file: Path, items: tuple[Any, ...], item: str | None = None, rating: str = "rating"
+) -> tuple[dict[Any, float], int]:
     """One person's ratings, by the ids of the model, and how many are of items that it does not know."""
-    written = _json_ratings(file) if file.suffix == ".json" else _csv_ratings(file)
+    written = _json_ratings(file) if file.suffix == ".json" else _csv_ratings(file, item, rating)
     known = {str(item): item for item in items}
     return {known[item]: rating for item, rating in written.items() if item in known}, len(set(written) - set(known))
 
 
-def _csv_ratings(file: Path) -> dict[str, float]:
+def _csv_ratings(file: Path, item: str | None, rating: str) -> dict[str, float]:
     import csv
 
     from tacit.errors import InvalidData
 
-    with file.open(encoding="utf-8", newline="") as content:
+    with file.open(encoding="utf-8-sig", newline="") as content:
         rows = csv.DictReader(content)
-        if not {"item", "rating"} <= set(rows.fieldnames or ()):
-            raise InvalidData(f"{file}: expected the columns item and rating.")
+        names = list(rows.fieldnames or ())
+        named = next((one for one in ("item_id", "item") if one in names), "item_id") if item is None else item
+        if names.count(named) != 1 or names.count(rating) != 1:
+            raise InvalidData(
+                f"{file}: expected the columns {named} and {rating}, each once; --item and --rating name others."
+            )
         found: dict[str, float] = {}
-        for line, row in enumerate(rows, start=2):
+        for row in rows:
             try:
-                found[row["item"].strip()] = float(row["rating"])
+                place, value = row[named].strip(), float(row[rating])
             except (AttributeError, TypeError, ValueError):
-                raise InvalidData(f"{file}, line {line}: expected an item and a number.") from None
+                raise InvalidData(f"{file}, line {rows.line_num}: expected an item and a number.") from None
+            if None in row:  # type: ignore[comparison-overlap]  # where csv puts what has no column
+                raise InvalidData(f"{file}, line {rows.line_num}: more cells than the first line has.")
+            if place in found:
+                raise InvalidData(
+                    f"{file}, line {rows.line_num}: an item that was rated before; keep one of its ratings."
+                )
+            found[place] = value
     return found
 
 

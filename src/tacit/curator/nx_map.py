@@ -51,7 +51,7 @@ class NXMap:
         self._by_user, self._means = base == "user", held.means()
         held.warn_if_apart()
         self._codes = self._replaced(graph)
-        self._items = item_based(held.table[:, held.n_source :], graph.significant)
+        self._items = item_based(held.table[:, held.n_source :], graph.significant, otherwise=held.middle)
 
     def _replaced(self, graph: Graph) -> NDArray[np.integer[Any]]:
         """For each source item a target item, or -1."""
@@ -87,7 +87,8 @@ class NXMap:
 
     def recommend(self, profile: Mapping[Any, float], k: int = 10) -> tuple[Any, ...]:
         """The k target items of largest prediction that are not in the profile."""
-        return best(self.predict(profile), profile, k)
+        rated = Profile.of(profile, self._held).target.indices
+        return best(self.predict(profile), self._held.target.ids[rated], k)
 
     def _predicted(self, own: Profile, wanted: NDArray[np.int64]) -> NDArray[np.float64]:
         level = np.array([own.level(self._means)]) if self._by_user else None

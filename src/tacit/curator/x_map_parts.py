@@ -18,7 +18,8 @@ from tacit.data.catalogue import Catalogue
 from tacit.data.clock import MISSING_TIME
 from tacit.data.pairs import TwoDomains
 from tacit.data.scale import Scale
-from tacit.messages.cross_domain_parts import known_ratings
+from tacit.errors import InvalidInput
+from tacit.messages.cross_domain_parts import known_ratings, place_of
 from tacit.models.cross_domain.alter_egos import AlterEgos, alter_egos
 from tacit.models.cross_domain.averages import mean_of
 from tacit.models.cross_domain.legs import checked_order
@@ -85,8 +86,14 @@ class Held:
         return self.scale.low, min(self.scale.high, sys.float_info.max)
 
     def means(self) -> tuple[float, float]:
-        """Of all ratings in the source, and in the target."""
-        return mean_of(self.table[:, : self.n_source]), mean_of(self.table[:, self.n_source :])
+        """Of all ratings in the source, and in the target; the middle of the scale where there are none."""
+        source, target = self.table[:, : self.n_source], self.table[:, self.n_source :]
+        return mean_of(source, self.middle), mean_of(target, self.middle)
+
+    @property
+    def middle(self) -> float:
+        """Of the scale; its low end where it has no other."""
+        return self.scale.low if np.isinf(self.scale.high) else 0.5 * self.scale.low + 0.5 * self.scale.high
 
     def warn_if_apart(self) -> None:
         """Says once that nothing leads from one domain to the other. It depends on the ratings: not for what promises something."""
@@ -111,7 +118,7 @@ class Profile:
         codes, values = known_ratings(profile, held.places, held.bounds)
         known = None
         if times is not None:
-            at = {held.places[item]: time for item, time in times.items() if item in held.places}
+            at = _known_times(times, held)
             known = np.array([at.get(code, MISSING_TIME) for code in codes.tolist()], dtype=np.int64)
         in_source = codes < held.n_source
         source = _row(codes[in_source], values[in_source], len(held.source))
@@ -137,6 +144,23 @@ class Profile:
         return float(above.mean()) if above.size else 0.0
 
 
+def _known_times(times: Mapping[Any, int], held: Held) -> dict[int, int]:
+    """By places. An item that is left out has no time."""
+    if not isinstance(times, Mapping):
+        raise InvalidInput("times must be a mapping from item to a whole number of seconds since 1970.")
+    found: dict[int, int] = {}
+    for item, time in times.items():
+        place = place_of(item, held.places)
+        if place is None:
+            continue
+        if not isinstance(time, int | np.integer) or isinstance(time, bool) or not MISSING_TIME <= time < 2**62:
+            raise InvalidInput(
+                "every time of a profile must be a whole number of seconds since 1970; one is not. Correct it or leave its item out."
+            )
+        found[place] = int(time)
+    return found
+
+
 def _row(codes: NDArray[np.int64], values: NDArray[np.float64], size: int) -> sparse.csr_array:
     return sparse.csr_array((values, codes, np.array([0, codes.size])), shape=(1, size))
 
@@ -148,8 +172,8 @@ def wanted_codes(items: Any, catalogue: Catalogue) -> NDArray[np.int64]:
     return np.array([catalogue.code(item) for item in items], dtype=np.int64)
 
 
-def best(predicted: Mapping[Any, float], profile: Mapping[Any, float], k: int) -> tuple[Any, ...]:
-    """The k items of largest prediction that the profile does not have; of equal ones the first in the catalogue."""
-    k = whole("k", k, least=1)
-    fresh = [item for item in predicted if item not in profile]
+def best(predicted: Mapping[Any, float], rated: NDArray[Any], k: int) -> tuple[Any, ...]:
+    """The k items of largest prediction that are not ``rated``; of equal ones the first in the catalogue."""
+    k, held = whole("k", k, least=1), set(rated.tolist())
+    fresh = [item for item in predicted if item not in held]
     return tuple(sorted(fresh, key=lambda item: -predicted[item])[:k])

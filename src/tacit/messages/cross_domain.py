@@ -22,10 +22,10 @@ from tacit.messages.cross_domain_parts import (
     checked_catalogues,
     checked_promise,
     checked_scale,
-    is_id,
     known_ratings,
     load,
     of_format,
+    place_of,
     save,
 )
 from tacit.messages.cross_domain_replacements import Replacements
@@ -88,17 +88,18 @@ class TransferModel:
     def predict(self, profile: Mapping[Any, float], items: Iterable[Any] | None = None) -> dict[Item, float]:
         """Ratings on the scale, not rounded: of ``items``, or of every target item.
 
-        Items of the profile that neither catalogue lists are passed over.
+        Items of the profile that neither catalogue lists are passed over; 17 and "17" are one.
         """
         if items is None:
             wanted, names = np.arange(len(self.source), self.model.n_items), list(self.target)
         else:
             names = list(items)
-            if not all(is_id(name) and name in self._places for name in names):
+            found = [place_of(name, self._places) for name in names]
+            if None in found:
                 raise UnknownName(
                     "an item that was asked for is in neither catalogue: ask for items that this model knows."
                 )
-            wanted = np.array([self._places[name] for name in names], dtype=np.int64)
+            wanted = np.array(found, dtype=np.int64)
         rated, values = known_ratings(profile, self._places, self.scale)
         return dict(zip(names, self.model.predict(rated, values, wanted).tolist(), strict=True))
 

@@ -21,6 +21,7 @@ MOST = (
     1e13  # of any other: above the square of LARGEST, and products of such numbers added up over all items stay finite
 )
 _MOST_BYTES = 1 << 29
+_DIGITS = 18  # of a whole number that is an id
 _ROUNDED = 1e-9  # how far a claim may be from another, as each was rounded by itself; relative
 
 
@@ -71,11 +72,16 @@ def checked_promise(value: object) -> Guarantee:
 def known_ratings(
     profile: Mapping[Any, Any], places: Mapping[Any, int], scale: tuple[float, float]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The places of the profile's known items, ascending, and their ratings. Unknown items are passed over; no value is shown."""
+    """The places of the profile's known items, ascending, and their ratings. Unknown items are passed over; no value is shown.
+
+    17 and "17" are one item (`place_of`), so that a profile that was JSON in between is the same one.
+    """
     if not isinstance(profile, Mapping):
         raise InvalidInput("a profile must be a mapping from item to rating.")
-    known = [(places[item], value) for item, value in profile.items() if is_id(item) and item in places]
-    known.sort(key=lambda one: one[0])
+    found = [(place_of(item, places), value) for item, value in profile.items()]
+    known = sorted(((place, value) for place, value in found if place is not None), key=lambda one: one[0])
+    if len({place for place, _ in known}) < len(known):
+        raise InvalidInput("a profile has two ratings of one item, by its number and by the same number as text: keep one.")
     values = [_number(value) for _, value in known]
     if not all(scale[0] <= value <= scale[1] for value in values):  # written so that NaN fails too
         raise InvalidInput(
@@ -130,6 +136,19 @@ def load(path: str | Path) -> object:
         return json.loads(content)
     except (ValueError, RecursionError):
         raise InvalidMessage("this is no message of tacit, or it is cut off.") from None
+
+
+def place_of(item: object, places: Mapping[Any, int]) -> int | None:
+    """The place of an id, also where it is a whole number here and the same number as text there; "017" is another."""
+    if not is_id(item):
+        return None
+    if item in places:
+        return places[item]
+    if not isinstance(item, str):
+        return places.get(str(item))
+    digits = item.removeprefix("-")
+    plain = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS and str(int(item)) == item
+    return places.get(int(item)) if plain else None
 
 
 def is_id(item: object) -> bool:

@@ -16,10 +16,10 @@ from tacit.messages.cross_domain_parts import (
     checked_catalogues,
     checked_promise,
     checked_scale,
-    is_id,
     known_ratings,
     load,
     of_format,
+    place_of,
     places,
     save,
 )
@@ -47,8 +47,8 @@ class Replacements:
 
     def replacement(self, item: Any) -> Item:
         """The target item that stands in for a source item of the list."""
-        place = self._places.get(item, len(self.source)) if is_id(item) else len(self.source)
-        if place >= len(self.source):
+        place = place_of(item, self._places)
+        if place is None or place >= len(self.source):
             raise UnknownName("this is no item of the list of source items that were replaced.")
         return self.target[self.chosen[place]]
 

@@ -1,5 +1,6 @@
 """NX-Map and X-Map as published, behind a curator: what they give by hand, and that they promise nothing, and say so."""
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,40 @@ def test_replacements_and_alter_ego_are_those_worked_out_by_hand(nx: NXMap) -> N
     assert nx.replacements == {0: 3, 1: 3}
     assert nx.alter_ego(READER) == {3: 4.5}  # two source items with one image: the mean
     assert nx.alter_ego({**READER, 3: 2.0}) == {3: 2.0}  # her own rating wins
-    assert nx.alter_ego({2: 5.0, 99: 1.0, "0": 5.0}) == {}
+    assert nx.alter_ego({2: 5.0, 99: 1.0, "00": 5.0}) == {}
+
+
+@pytest.mark.parametrize("mode", ["nx", "published"])
+def test_a_profile_that_was_json_in_between_is_the_same_one(tmp_path: Path, mode: str) -> None:
+    with curator(tmp_path, unprotected=[mode]) as holder:
+        made = holder.release(mode=mode, **({} if mode == "published" else {"significant": 0}), least=1)
+    mine, times = {**READER, 4: 2.0}, {0: 1, 1: 2, 2: 3, 4: 4}
+    written, at = json.loads(json.dumps(mine)), json.loads(json.dumps(times))
+    assert made.predict(written) == made.predict(mine)
+    assert made.predict(written, times=at) == made.predict(mine, times=times)
+    assert made.recommend(written, 3) == made.recommend(mine, 3)
+    assert 4 not in made.recommend(written, 3)
+    assert made.alter_ego(written) == made.alter_ego(mine) != {}
+    with pytest.raises(InvalidInput, match="two ratings of one item"):
+        made.predict({0: 5.0, "0": 4.0})
+
+
+@pytest.mark.parametrize("wrong", [None, "1", 1.5, True, 2**62, -(2**63) - 1])
+def test_a_time_that_is_none_is_refused(nx: NXMap, wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match="whole number of seconds"):
+        nx.predict(READER, times={1: wrong})
+    assert nx.predict(READER, times={1: -(2**63)}) == nx.predict(READER, times={99: wrong})
+    with pytest.raises(InvalidInput, match="mapping"):
+        nx.predict(READER, times=[1])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", ["nx", "published"])
+def test_where_no_rating_counts_the_middle_of_the_scale_is_expected(tmp_path: Path, mode: str) -> None:
+    with curator(tmp_path, unprotected=[mode]) as holder, pytest.warns(UserWarning, match="nobody rated in both"):
+        made = holder.release(mode=mode, least=99)
+    assert made.predict({}) == {3: 3.0, 4: 3.0, 5: 3.0}
+    if mode == "nx":  # a rating is measured against the middle, too
+        assert made.predict({0: 4.0}) == {3: 4.0, 4: 4.0, 5: 4.0}
 
 
 def test_prediction_by_hand(tmp_path: Path) -> None:

@@ -151,6 +151,23 @@ def test_a_profile_is_a_mapping(profile: Any) -> None:
             message.alter_ego(profile)
 
 
+@pytest.mark.parametrize("texts", [False, True], ids=["numbers", "texts"])
+def test_a_number_and_the_same_number_as_text_are_one_item(texts: bool) -> None:
+    ids = [str(item) if texts else item for item in (-1, 2, 3, 4, 5, 6, 7, 2**53)]
+    message = TransferModel(tuple(ids[:4]), tuple(ids[4:]), transfer().model, PROMISE)
+    mine = dict(zip(ids[:5], (5.0, 2.0, 4.0, 1.0, 3.0), strict=True))
+    other = {int(item) if texts else str(item): value for item, value in mine.items()}
+    assert message.predict(other) == message.predict(mine) != message.predict({})
+    assert message.predict(json.loads(json.dumps(mine))) == message.predict(mine)
+    assert message.recommend(other, 4) == message.recommend(mine, 4)
+    assert message.alter_ego(other) == message.alter_ego(mine)
+    assert list(message.predict(mine, [5, "6"]).values()) == list(message.predict(mine, ids[4:6]).values())
+    assert message.predict({f"0{item}": 5.0 for item in ids[1:]} | {"9" * 5000: 1.0, 2**70: 1.0}) == message.predict({})
+    for both in ({"-1": 5.0, -1: 5.0}, {2: 1.0, 3: 1.0, "3": 2.0}):
+        with pytest.raises(InvalidInput, match="two ratings of one item"):
+            message.predict(both)
+
+
 def test_an_unknown_item_cannot_be_asked_for() -> None:
     for wrong in (["nowhere"], [True], [None], [["a"]]):
         with pytest.raises(UnknownName):
@@ -177,7 +194,9 @@ def test_replacements_give_alter_egos() -> None:
     assert table.alter_ego({}) == {}
     assert len(table) == 3
     assert str(PROMISE) in repr(table)
-    for wrong in (10, 77, "1", True, None):
+    assert table.replacement("3") == 10
+    assert table.alter_ego({"1": 5.0, "20": 1.0, "03": 2.0, "-1": 3.0}) == {20: 1.0}
+    for wrong in (10, 77, "01", "10", "1.0", "", "-", "²", True, None):
         with pytest.raises(UnknownName):
             table.replacement(wrong)
 

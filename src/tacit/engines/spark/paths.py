@@ -75,8 +75,9 @@ def x_sim(legs: dict[str, DataFrame]) -> DataFrame:
 
 def replacements(found: DataFrame) -> DataFrame:
     """The most similar target item of each source item, where one is similar at all (X-SIM above 0); ties: the lower one."""
-    best = Window.partitionBy("source").orderBy(F.rint(F.col("x_sim") * 10.0**DIGITS).desc(), "target")
-    ranked = found.where("x_sim > 0").withColumn("_rank", F.row_number().over(best))
+    good = F.rint(F.col("x_sim") * 10.0**DIGITS)  # 0 where a sum cancels but for its rounding
+    best = Window.partitionBy("source").orderBy(good.desc(), "target")
+    ranked = found.where(good > 0).withColumn("_rank", F.row_number().over(best))
     return ranked.where("_rank = 1").drop("_rank")
 
 

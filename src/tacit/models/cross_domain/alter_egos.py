@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from tacit.checks import whole
 from tacit.errors import InvalidParameter
+from tacit.models.cross_domain.edges import goodness
 from tacit.models.cross_domain.weighted_sums import k_best
 from tacit.models.cross_domain.x_sim import XSim
 
@@ -55,7 +56,7 @@ def several_replacements(x: XSim, count: int) -> Any:
 
 def _best(x: XSim, count: int) -> tuple[Whole, Codes, Floats]:
     rows = np.repeat(np.arange(x.n_source), np.diff(x.values.indptr))
-    above = np.flatnonzero(x.values.data > 0.0)
+    above = np.flatnonzero(goodness(x.values.data) > 0.0)  # a sum that cancels is 0, in whatever order it was taken
     rows, items, values = rows[above], x.values.indices[above].astype(np.int32), x.values.data[above]
     kept = k_best(rows, items, values, count)
     return rows[kept], items[kept], values[kept]

@@ -12,9 +12,9 @@ Floats = NDArray[np.float64]
 Scale = tuple[float, float]
 
 
-def mean_of(ratings: Any) -> float:
-    """The mean of all stored ratings (0 where there are none)."""
-    return float(np.mean(ratings.data, dtype=np.float64)) if ratings.nnz else 0.0
+def mean_of(ratings: Any, otherwise: float = 0.0) -> float:
+    """The mean of all stored ratings, ``otherwise`` where there are none."""
+    return float(np.mean(ratings.data, dtype=np.float64)) if ratings.nnz else otherwise
 
 
 def row_means(ratings: Any, otherwise: float) -> Floats:

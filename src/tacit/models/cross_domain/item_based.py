@@ -126,9 +126,12 @@ def _offsets(
     return offsets
 
 
-def item_based(ratings: Any, significant: int = 50) -> ItemBased:
-    """Users x items made ready for predictions. A cosine counts fully from ``significant`` co-raters on, below in proportion."""
+def item_based(ratings: Any, significant: int = 50, *, otherwise: float = 0.0) -> ItemBased:
+    """Users x items made ready for predictions. A cosine counts fully from ``significant`` co-raters on, below in proportion.
+
+    ``otherwise`` is the mean of every item where there are no ratings at all.
+    """
     significant, table = whole("significant", significant, least=0), centred(ratings)
     directions, rated = table.values * table.scale[table.items], np.ones(table.items.size)
-    means = column_means(ratings, mean_of(ratings))
+    means = column_means(ratings, mean_of(ratings, otherwise))
     return ItemBased(means, table.table(directions).T.tocsr(), table.table(rated).T.tocsr(), significant)

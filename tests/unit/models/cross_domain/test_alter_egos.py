@@ -43,6 +43,22 @@ def test_replacement_is_the_most_similar_if_similar_at_all() -> None:
     assert replacements(x_of([], 4)).tolist() == []
 
 
+def test_a_similarity_that_is_0_but_for_rounding_replaces_nothing() -> None:
+    x = x_of([{0: 1.2e-17, 1: -0.1}, {0: 4e-13}, {1: 6e-13}], 2)  # 0 to twelve decimals, or not
+    assert replacements(x).tolist() == [-1, -1, 1]
+    assert profiles_of(several_replacements(x, 2)) == [{}, {}, {1: 6e-13}]
+
+
+def test_a_sum_that_cancels_replaces_nothing_whichever_way_it_is_taken() -> None:
+    profiles = [{}, {6: 2}, {0: 1, 1: 5, 2: 2}, {}, {}, {0: 2, 2: 1, 4: 1, 5: 2}, {0: 4, 6: 2}, {0: 1, 4: 1}, {0: 1, 3: 1, 5: 1, 7: 1}]
+    edges = edges_by_pairs(matrix([{item: float(value) for item, value in one.items()} for one in profiles], 8))
+    legs = pruned(edges, layers(edges, 6), 6, 2)
+    for way in ("enumerate", "quadrature", "auto"):
+        found = x_sim(legs, way)
+        assert found.values.toarray()[5] == pytest.approx([0.0, 0.0], abs=1e-15)
+        assert replacements(found).tolist() == [-1] * 6
+
+
 def test_several_replacements_are_the_best_of_those_above_0() -> None:
     x = x_of([{0: 0.1, 2: 0.4, 3: 0.2}, {1: -0.2, 3: 0.1}, {}, {0: 0.2, 1: 0.2, 2: 0.2}], 4)
     assert profiles_of(several_replacements(x, 2)) == [{2: 0.4, 3: 0.2}, {3: 0.1}, {}, {0: 0.2, 1: 0.2}]
