@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -17,6 +17,7 @@ from tacit.cli.transfer_files import (
 )
 
 if TYPE_CHECKING:
+    from tacit.data import Ratings
     from tacit.ledger import Statement
 
 app = typer.Typer(help="Carry tastes from one domain to another: release, show, predict.", no_args_is_help=True)
@@ -127,7 +128,7 @@ def release(
     The same call again writes the same bytes and costs nothing.
     """
     from tacit.curator import Curator
-    from tacit.data import Ratings, Scale
+    from tacit.data import Scale, TwoDomains
     from tacit.ledger import Budget
 
     check_json_target(str(out), "--out", ledger=ledger)
@@ -141,7 +142,7 @@ def release(
         raise typer.BadParameter(f"--post and --users belong to --mode moments, not to {mode.value}: leave them out.")
     columns = {"user": user, "item": item, "rating": rating, "time": time, "scale": Scale(*scale)}
     first, second = read_domains(source, target, {**columns, "duplicates": duplicates.value, "outside": outside.value})
-    parts = (first, second) if isinstance(first, Ratings) and second is not None else (first.source, first.target)
+    parts = (first.source, first.target) if isinstance(first, TwoDomains) else (first, cast("Ratings", second))
     lists = None
     if source_items is not None and target_items is not None:
         lists = read_lists(source_items, target_items, item)

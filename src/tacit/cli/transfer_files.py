@@ -143,7 +143,7 @@ def _csv_ratings(file: Path, item: str | None, rating: str) -> dict[str, float]:
                 place, value = row[named].strip(), float(row[rating])
             except (AttributeError, TypeError, ValueError):
                 raise InvalidData(f"{file}, line {rows.line_num}: expected an item and a number.") from None
-            if None in row:  # type: ignore[comparison-overlap]  # where csv puts what has no column
+            if None in row:  # where csv puts what has no column
                 raise InvalidData(f"{file}, line {rows.line_num}: more cells than the first line has.")
             if place in found:
                 raise InvalidData(

@@ -29,7 +29,7 @@ def require_named(ledger: PrivacyLedger, subject: str) -> None:
     if names:
         others = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
         raise InvalidParameter(
-            f"this ledger does not know {subject!r}, which these users are called after their files or data sets. It knows {others}. "
+            f"this ledger does not know {subject!r}, as these users are called after their files or data sets. It knows {others}. "
             "The same people must have the same name, or they get a second budget: name them, subject='...', on the command line "
             "--subject NAME; a new name if nobody of them is known."
         )
@@ -51,9 +51,9 @@ def require_fits(guarantee: Guarantee, terms: Terms) -> None:
             epsilon = shown(max(cost.amount, allowed.amount), MEASURES[terms.accounting][1])
             larger = f"budget=Budget({epsilon:f}, {float(shown(max(cost.delta, allowed.delta), DELTA_DIGITS))!r})"
         raise BudgetExhausted(
-            f"this release takes {shown(asked, digits)} {measure}, and these users would be promised no more than {budget}. Nothing "
-            f"was agreed or charged. Ask for less; or agree a larger budget with the first release, {larger}, on the command line "
-            "--budget: it stands for good.",
+            f"this release takes {shown(asked, digits):f} {measure}, and these users would be promised no more than {budget}. "
+            f"Nothing was agreed or charged. Ask for less; or agree a larger budget with the first release, {larger}, "
+            "on the command line --budget: it stands for good.",
             measure=measure,
             spent=shown(0, digits),
             requested=shown(asked, digits),
@@ -69,7 +69,9 @@ def agree(ledger: PrivacyLedger, subject: str, terms: Terms) -> None:
         ledger.enrol_many([subject], terms)
     except Conflict:
         found = known_terms(ledger, subject)
-        stands = "" if found is None else f" ({', '.join(map(str, found.budgets))}; {found.accounting.value} accounting)"
+        stands = (
+            "" if found is None else f" ({', '.join(map(str, found.budgets))}; {found.accounting.value} accounting)"
+        )
         raise Conflict(
             f"these users have another budget, another accounting or other exceptions (unprotected) in this ledger{stands}. What "
             "was promised stays promised: open it as it was made, or without a budget of your own."

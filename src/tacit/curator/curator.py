@@ -61,8 +61,8 @@ class Curator:
 
     ``subject`` names these users in the ledger, by default after their ratings; of two domains it is the same whichever is the
     source. Other ratings of the same users belong to the same subject, which has to be given then: a further pair of domains, or
-    one of the two for slates, would otherwise have a budget of its own for the same people. A ledger that knows other subjects wants
-    new users of two domains named: files that were renamed are the same people. ``unprotected`` names
+    one of the two for slates, would otherwise have a budget of its own for the same people. In a ledger that knows others, new
+    users of two domains have to be named: files that were renamed are the same people. ``unprotected`` names
     what may be released although it promises nothing: 'published', for two domains also 'nx', or the caveat of replayed noise.
     """
 

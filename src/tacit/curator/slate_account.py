@@ -41,8 +41,8 @@ class Kind:
     """What an account is kept for: its budget where none is said, what it releases in words, and names for lists of reasons.
 
     ``concentrated`` says how charges add up where a budget has a delta and nobody said how: by zCDP, which suits many releases, or
-    by basic composition, which lets a single one use the whole budget. ``late``: terms are agreed with the first charge, if it fits,
-    and a new subject of a ledger that has others must be named.
+    by basic composition, which lets a single one use the whole budget. ``late``: terms are agreed with the first charge, if it
+    fits, and a new subject of a ledger that has others must be named.
     """
 
     budget: Budget

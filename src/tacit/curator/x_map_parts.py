@@ -155,7 +155,8 @@ def _known_times(times: Mapping[Any, int], held: Held) -> dict[int, int]:
             continue
         if not isinstance(time, int | np.integer) or isinstance(time, bool) or not MISSING_TIME <= time < 2**62:
             raise InvalidInput(
-                "every time of a profile must be a whole number of seconds since 1970; one is not. Correct it or leave its item out."
+                "every time of a profile must be a whole number of seconds since 1970; one is not. Correct it or leave its item "
+                "out."
             )
         found[place] = int(time)
     return found

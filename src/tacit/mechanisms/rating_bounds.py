@@ -166,10 +166,8 @@ def require_ratings(rows: Any, items: int) -> None:
             f"what a sparse table of format {rows.format!r} stores as 0 may be a rating or no rating: "
             "make a csr_array of the rated cells alone."
         )
-    if not sparse.issparse(rows) and type(rows) not in (
-        np.ndarray,
-        np.memmap,
-    ):  # matrices and masked arrays say other things
+    # matrices and masked arrays are arrays, too, and mean something else
+    if not sparse.issparse(rows) and type(rows) not in (np.ndarray, np.memmap):
         raise InvalidInput("ratings must be a sparse table, or a plain array of numbers in which NaN is not rated.")
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise InvalidInput("ratings must be a table of real numbers: one row for each user.")

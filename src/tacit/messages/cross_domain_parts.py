@@ -81,7 +81,9 @@ def known_ratings(
     found = [(place_of(item, places), value) for item, value in profile.items()]
     known = sorted(((place, value) for place, value in found if place is not None), key=lambda one: one[0])
     if len({place for place, _ in known}) < len(known):
-        raise InvalidInput("a profile has two ratings of one item, by its number and by the same number as text: keep one.")
+        raise InvalidInput(
+            "a profile has two ratings of one item, by its number and by the same number as text: keep one."
+        )
     values = [_number(value) for _, value in known]
     if not all(scale[0] <= value <= scale[1] for value in values):  # written so that NaN fails too
         raise InvalidInput(

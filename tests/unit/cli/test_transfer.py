@@ -78,17 +78,22 @@ CSV = (
 LISTS = ("--source-items", "films.txt", "--target-items", "books.txt")
 
 
+LISTED = "".join(f"tacit: 14 of the 14 items in {name}.txt were rated in {name}.csv.\n" for name in ("films", "books"))
+
+
 def one_line(done: Done, status: int) -> str:
+    """The error, which is one line; what is told of lists before a charge may stand before it."""
     assert (done.status, done.out) == (status, "")
-    assert done.err.startswith("tacit: ")
-    assert done.err.count("\n") == 1
-    return done.err
+    told = done.err.removeprefix(LISTED)
+    assert told.startswith("tacit: ")
+    assert told.count("\n") == 1
+    return told
 
 
 @pytest.mark.usefixtures("files")
 def test_release_show_predict(tacit_command: Run) -> None:
     done = tacit_command(*CSV, *LISTS)
-    assert (done.status, done.err) == (0, "")
+    assert (done.status, done.err) == (0, LISTED)
     model = TransferModel.load("model.json")
     assert (len(model.source), len(model.target), model.scale) == (ITEMS, ITEMS, (0.5, 5.0))
     assert model.guarantee.epsilon == pytest.approx(2.0)
@@ -167,7 +172,7 @@ def test_json_holds_what_is_public_and_nothing_else(tacit_command: Run) -> None:
 @pytest.mark.usefixtures("files")
 def test_replacements_give_alter_egos(tacit_command: Run) -> None:
     done = tacit_command(*CSV, *LISTS, "--mode", "prs_valid")
-    assert (done.status, done.err) == (0, "")
+    assert (done.status, done.err) == (0, LISTED)
     table = Replacements.load("model.json")
     assert done.out.startswith("replacements: 14 source items, 14 target items")
     Path("mine.csv").write_text("item,rating\nfilms-1,5\nfilms-2,1\n")
@@ -202,7 +207,10 @@ def test_a_data_set_of_two_domains_is_named_alone(tacit_command: Run, tmp_path: 
 
 @pytest.mark.usefixtures("files")
 def test_rated_items_are_public_only_if_that_is_said(tacit_command: Run) -> None:
-    assert "came without a list of items" in one_line(tacit_command(*CSV), 2)
+    refused = one_line(tacit_command(*CSV), 2)
+    for words in ("came without a list of items", "--source-items", "--target-items", "--public-catalogue"):
+        assert words in refused
+    assert not Path("curator.db").exists()
     assert not Path("model.json").exists()
     done = tacit_command(*CSV, "--public-catalogue")
     assert done.status == 0
@@ -223,6 +231,8 @@ WRONG: list[tuple[tuple[Any, ...], int, str]] = [
     (("--mode", "nx"), 2, "nx"),
     (("--post", "magic"), 2, "magic"),
     (("--least", 0), 2, "least"),
+    (("--mode", "prs_valid", "--post", "factors"), 2, "--post and --users belong to --mode moments"),
+    (("--mode", "prs_valid", "--users", 9), 2, "--post and --users belong to --mode moments"),
 ]
 
 
@@ -250,7 +260,10 @@ def test_what_lies_outside_of_the_scale_is_clipped_if_that_is_asked_for(tacit_co
 @pytest.mark.parametrize(
     ("name", "content", "status", "match"),
     [
-        ("mine.csv", "film,stars\na,5\n", 1, "columns item and rating"),
+        ("mine.csv", "film,stars\na,5\n", 1, "columns item_id and rating"),
+        ("mine.csv", "item,rating,rating\nfilms-1,5,5\n", 1, "each once"),
+        ("mine.csv", "item,rating\nfilms-1,5\nfilms-2,4,3\n", 1, "line 3: more cells"),
+        ("mine.csv", "item,rating\nfilms-1,5\n films-1,4\n", 1, "line 3: an item that was rated before"),
         ("mine.csv", "item,rating\nfilms-1,many\n", 1, "line 2"),
         ("mine.csv", "item,rating\nfilms-1\n", 1, "line 2"),
         ("mine.csv", "item,rating\nfilms-1,9\n", 1, "on the scale"),
@@ -258,7 +271,18 @@ def test_what_lies_outside_of_the_scale_is_clipped_if_that_is_asked_for(tacit_co
         ("mine.json", '{"films-1": "five"}', 1, "an object"),
         ("mine.json", "{", 1, "cut off"),
     ],
-    ids=["columns", "no number", "no rating", "off the scale", "a list", "text", "cut off"],
+    ids=[
+        "columns",
+        "a column twice",
+        "too many cells",
+        "an item twice",
+        "no number",
+        "no rating",
+        "off the scale",
+        "a list",
+        "text",
+        "cut off",
+    ],
 )
 def test_a_profile_that_cannot_be_read_is_one_line_without_its_values(
     tacit_command: Run, name: str, content: str, status: int, match: str
@@ -269,6 +293,94 @@ def test_a_profile_that_cannot_be_read_is_one_line_without_its_values(
     assert match in told
     assert "many" not in told
     assert "five" not in told
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("item_id,rating\nfilms-1,5\n", ()),
+        ("item,rating\nfilms-1,5\n", ()),
+        ("\ufeffitem_id,rating\nfilms-1,5\n", ()),
+        ("user_id,film,stars,item\np1,films-1,5,films-2\n", ("--item", "film", "--rating", "stars")),
+        ('item_id,rating,note\nfilms-1,5,"of two\nlines"\n', ()),
+    ],
+    ids=["as ratings", "item", "with a byte order mark", "named", "further columns"],
+)
+def test_a_profile_is_read_as_ratings_are(tacit_command: Run, content: str, words: tuple[str, ...]) -> None:
+    tacit_command(*CSV, *LISTS)
+    Path("mine.csv").write_text(content, encoding="utf-8")
+    done = tacit_command("transfer", "predict", "model.json", "mine.csv", "--k", 2, "--json", "-", *words)
+    model = TransferModel.load("model.json")
+    expected = model.predict({"films-1": 5.0}, model.recommend({"films-1": 5.0}, 2))
+    assert json.loads(done.out)["items"] == [{"item": item, "rating": rating} for item, rating in expected.items()]
+    assert json.loads(done.out)["passed over"] == 0
+
+
+@pytest.mark.usefixtures("files")
+def test_a_list_of_which_nothing_was_rated_costs_nothing_unless_that_is_meant(tacit_command: Run) -> None:
+    swapped = ("--source-items", "books.txt", "--target-items", "films.txt")
+    assert "no item of books.txt was rated in films.csv" in one_line(tacit_command(*CSV, *swapped), 2)
+    Path("other.txt").write_text("films-1\n")
+    half = ("--source-items", "films.txt", "--target-items", "other.txt")
+    refused = tacit_command(*CSV, *half)
+    assert refused.status == 2
+    assert "no item of other.txt was rated in books.csv" in refused.err.splitlines()[-1]
+    assert not Path("curator.db").exists()
+    done = tacit_command(*CSV, *swapped, "--yes")
+    assert done.status == 0
+    assert done.err.startswith("tacit: 0 of the 14 items in books.txt were rated in films.csv.\n")
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("first", ["item_id", "Item", "\ufeffid", "item_id,title", '"item_id"\ttitle', "FILM"])
+def test_a_list_has_no_header(tacit_command: Run, first: str) -> None:
+    Path("films.csv").write_text(Path("films.csv").read_text().replace("item_id", "film", 1))
+    Path("books.csv").write_text(Path("books.csv").read_text().replace("item_id", "film", 1))
+    items = Path("films.txt").read_text()
+    Path("films.txt").write_text(f"{first}\n{items}", encoding="utf-8")
+    assert "no header" in one_line(tacit_command(*CSV, *LISTS, "--item", "film"), 1)
+    assert not Path("curator.db").exists()
+    Path("films.txt").write_text(f"{items}\nitem\n", encoding="utf-8-sig")
+    assert tacit_command(*CSV, *LISTS, "--item", "film").status == 0
+    assert "item" in TransferModel.load("model.json").source
+
+
+@pytest.mark.usefixtures("files")
+def test_a_second_file_that_is_missing_is_said_to_be(tacit_command: Run) -> None:
+    words = ("--ledger", "curator.db", "--out", "model.json")
+    for file in ("films.csv", "films.parquet"):
+        assert f"{file} is one file, and there is no second" in one_line(
+            tacit_command("transfer", "release", file, *words), 2
+        )
+
+
+@pytest.mark.usefixtures("files")
+def test_files_that_were_renamed_are_the_same_people_until_somebody_says_otherwise(tacit_command: Run) -> None:
+    tacit_command(*CSV, *LISTS)
+    Path("films-november.csv").write_bytes(Path("films.csv").read_bytes())
+    words = ["films-november.csv" if word == "films.csv" else word for word in CSV]
+    refused = tacit_command(*words, *LISTS)
+    assert (refused.status, refused.out) == (2, "")
+    assert "It knows 'users of books and films'." in refused.err
+    assert "--subject NAME" in refused.err
+    refused = tacit_command(*words, *LISTS, "--subject", "users of books and films", "--request-id", "november")
+    assert "budget-exhausted" in refused.err
+    assert tacit_command(*words, *LISTS, "--subject", "somebody else").status == 0
+
+
+@pytest.mark.usefixtures("files")
+def test_a_first_call_that_is_refused_settles_nothing(tacit_command: Run) -> None:
+    for words, more in (
+        (("--epsilon", 3), "Budget(3, 1e-06)"),
+        (("--delta", 1e-5), "Budget(2, 1e-05)"),
+    ):
+        told = one_line(tacit_command(*CSV, *LISTS, *words), 1)
+        assert more in told
+        assert "--budget" in told
+    done = tacit_command(*CSV, *LISTS, "--delta", 1e-5, "--budget", 3)
+    assert done.status == 0
+    assert done.out.endswith("\n  of delta 1e-05: 1e-05 spent, 0 left\n")
 
 
 def test_a_file_that_is_no_release_is_one_line(tacit_command: Run) -> None:

@@ -69,7 +69,12 @@ def test_slates_of_one_domain_are_named_as_ever(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "options", "asked", "larger"),
     [
-        ("moments", {}, {"epsilon": 5.0}, r"promised no more than epsilon 2, delta 1e-06 in all.*Budget\(5\.?0*, 1e-06\).*--budget"),
+        (
+            "moments",
+            {},
+            {"epsilon": 5.0},
+            r"no more than epsilon 2, delta 1e-06 in all.*Budget\(5\.?0*, 1e-06\).*--budget",
+        ),
         ("prs_valid", {}, {"epsilon": 5.0}, r"takes 5\S* epsilon.*Budget\(5\.?0*, 1e-06\)"),
         ("moments", {}, {"delta": 1e-5}, r"takes 0\.0000\S* delta.*Budget\(2\.?0*, 1e-05\)"),
         ("moments", {"accounting": Accounting.ZCDP}, {"epsilon": 5.0}, r"rho.*Budget\(epsilon, delta\)"),

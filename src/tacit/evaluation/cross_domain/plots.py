@@ -26,6 +26,7 @@ PRIVATE = (
     names.OFFSETS, names.B1, names.B2, names.B2_CAREFUL, names.B3_OFFSETS, names.B3, names.B3_OWN, names.TABLE
 )  # fmt: skip
 LEVELS = {names.NX: "-", names.ITEM_AVERAGE: "--", names.PRS_TOP_NOISY: ":", names.PRS_VALID_NOISY: "-."}
+_ACROSS = 3  # panels in a row
 _LEVEL_COLOURS = {names.PRS_TOP_NOISY: "#d62728", names.PRS_VALID_NOISY: "#d62728"}
 
 
@@ -39,14 +40,23 @@ def draw(result: Result, folder: Path) -> list[Path]:
     for name, (title, panels) in _figures(result).items():
         if not panels:
             continue
-        inches = (4.2 * len(panels) + 2.9, 4.2)
+        across = min(len(panels), _ACROSS)
+        down = -(-len(panels) // across)
+        inches = (4.2 * across + 3.6, 3.9 * down + 0.6)
         figure = Figure(figsize=inches)
         FigureCanvasAgg(figure)
         figure.subplots_adjust(
-            left=0.7 / inches[0], right=1.0 - 3.0 / inches[0], bottom=0.13, top=0.85, wspace=0.3
+            left=0.7 / inches[0],
+            right=1.0 - 3.7 / inches[0],
+            bottom=0.6 / inches[1],
+            top=1.0 - 0.75 / inches[1],
+            wspace=0.3,
+            hspace=0.35,
         )  # by hand: the automatic layout takes a second for each figure
-        axes = figure.subplots(1, len(panels), squeeze=False)[0]
-        if not sum(panel(result, axis) for panel, axis in zip(panels, axes, strict=True)):
+        axes = list(figure.subplots(down, across, squeeze=False).flat)
+        for spare in axes[len(panels) :]:
+            spare.set_axis_off()
+        if not sum(panel(result, axis) for panel, axis in zip(panels, axes, strict=False)):
             continue
         named = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
         figure.legend(named.values(), named.keys(), loc="center right", fontsize=7)
@@ -129,7 +139,10 @@ def along(
     def panel(result: Result, axes: Axes) -> int:
         count = sum(_line(result, axes, method, name, {**base, **more}) for method, more in methods.items())
         if log and count:
-            axes.set_xscale("log")
+            _logarithmic(
+                axes,
+                [x for method, more in methods.items() for x, _ in rows_along(result, method, name, {**base, **more})],
+            )
         return _finish(axes, name, str(base["world"]), count)
 
     return panel
@@ -149,7 +162,9 @@ def honesty(world: str) -> Panel:
                 )
                 colour = _LEVEL_COLOURS.get(method, "grey")
                 axes.axhline(row.value, color=colour, linewidth=1.0, linestyle=style, label=label)
-        axes.set_xscale("log")
+        _logarithmic(
+            axes, [x for method in PRIVATE for x, _ in rows_along(result, method, "epsilon", {"world": world})]
+        )
         return _finish(axes, "epsilon", world, count)
 
     return panel
@@ -167,6 +182,14 @@ def _line(result: Result, axes: Axes, method: str, name: str, setting: Mapping[s
         label=method, marker="o", markersize=3, capsize=2, color=colour,
     )  # fmt: skip
     return 1
+
+
+def _logarithmic(axes: Axes, places: list[float]) -> None:
+    """Labels where there are figures, and nowhere else."""
+    axes.set_xscale("log")
+    axes.set_xticks([], minor=True)
+    if places:
+        axes.set_xticks(sorted(set(places)), [f"{x:g}" for x in sorted(set(places))], fontsize=7)
 
 
 def _finish(axes: Axes, x: str, title: str, count: int) -> int:

@@ -75,6 +75,8 @@ def other(data: str | Path) -> World:
         files = [Path(part.strip()) for part in text.split(",")]
     elif Path(text).is_dir() and not (is_movielens(Path(text)) or is_amazon(Path(text))):
         files = sorted(one for one in Path(text).iterdir() if one.name.endswith(_ENDINGS))
+    elif Path(text).is_file() and not (is_parquet(Path(text)) and store.is_stored(Path(text))):
+        raise InvalidParameter(f"{text} is one file, and there is no second: name both, --data source.csv,target.csv.")
     else:
         return _films(text)
     if len(files) != 2 or not all(one.is_file() for one in files):

@@ -50,7 +50,14 @@ def test_a_similarity_that_is_0_but_for_rounding_replaces_nothing() -> None:
 
 
 def test_a_sum_that_cancels_replaces_nothing_whichever_way_it_is_taken() -> None:
-    profiles = [{}, {6: 2}, {0: 1, 1: 5, 2: 2}, {}, {}, {0: 2, 2: 1, 4: 1, 5: 2}, {0: 4, 6: 2}, {0: 1, 4: 1}, {0: 1, 3: 1, 5: 1, 7: 1}]
+    profiles = [
+        {6: 2},
+        {0: 1, 1: 5, 2: 2},
+        {0: 2, 2: 1, 4: 1, 5: 2},
+        {0: 4, 6: 2},
+        {0: 1, 4: 1},
+        {0: 1, 3: 1, 5: 1, 7: 1},
+    ]
     edges = edges_by_pairs(matrix([{item: float(value) for item, value in one.items()} for one in profiles], 8))
     legs = pruned(edges, layers(edges, 6), 6, 2)
     for way in ("enumerate", "quadrature", "auto"):
