@@ -98,6 +98,8 @@ def test_the_model_is_the_one_that_one_machine_makes(session: SparkSession, tmp_
         (["--delta", "1"], 2, "delta must"),
         (["--scale", "5", "1"], 2, "the scale must rise"),
         (["--items", "nowhere.parquet"], 1, "nowhere.parquet"),
+        (["--out", "no/such/model.json"], 2, "--out must name a file in a folder"),
+        (["--out", "/"], 2, "--out must name a file"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_charges_nothing(
@@ -117,6 +119,43 @@ def test_a_wrong_call_is_one_line_and_charges_nothing(
     assert told in found
     assert found.count("\n") == 1
     assert not ledger.exists()
+
+
+def test_a_model_is_not_written_over_the_ledger(
+    session: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, ledger = str(tmp_path / "items.parquet"), tmp_path / "curator.db"
+    same = ["--ledger", str(ledger), "--out", f"{tmp_path}/./curator.db"]
+    assert main(["moments", place, "--items", place, "--scale", "1", "5", *same], session) == 2
+    assert "name the same place" in capsys.readouterr().err
+    assert not ledger.exists()
+
+
+def test_ratings_by_another_name_get_no_second_budget(
+    session: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ratings, items = write(small(), session, tmp_path)
+    words = [
+        "moments",
+        ratings,
+        "--items",
+        items,
+        "--scale",
+        "1",
+        "5",
+        "--ledger",
+        str(tmp_path / "curator.db"),
+        "--least",
+        "1",
+    ]
+    words += ["--out", str(tmp_path / "model.json")]
+    assert main([*words, "--epsilon", "3"], session) == 1  # and settles nothing
+    assert "--budget" in capsys.readouterr().err
+    assert main([*words, "--budget", "3", "1e-6"], session) == 0
+    assert main([*words, "--name", "December"], session) == 2
+    assert "It knows 'users of two domains'." in capsys.readouterr().err
+    with PrivacyLedger.open(tmp_path / "curator.db") as opened:
+        assert list(opened.subjects()) == ["users of two domains"]
 
 
 def test_an_error_of_spark_is_one_line_without_its_text(

@@ -147,6 +147,12 @@ def test_capped_similarities_equal_those_of_one_machine(session: SparkSession) -
     assert np.array_equal(significance, expected.significance[upper])
 
 
+def test_a_similarity_that_is_0_but_for_rounding_replaces_nothing(session: SparkSession) -> None:
+    rows = [(0, 5, 1.2e-17, 1.0), (1, 5, 4e-13, 1.0), (2, 5, 6e-13, 1.0), (3, 5, -0.5, 1.0)]
+    found = session.createDataFrame(rows, "source int, target int, x_sim double, certainty double")
+    assert [row["source"] for row in paths.replacements(found).collect()] == [2]
+
+
 def test_without_users_in_common_there_are_no_paths(session: SparkSession) -> None:
     world = small()
     apart = ~np.isin(world.users, [2, 3, 6])

@@ -156,6 +156,12 @@ def test_an_item_in_both_domains_is_refused(session: SparkSession) -> None:
             coded(session.createDataFrame([("a", "source"), bad], "item string, domain string"))
 
 
+@pytest.mark.parametrize("clip", [False, True])
+def test_an_item_in_both_domains_is_refused_also_where_too_few_rated_it(session: SparkSession, clip: bool) -> None:
+    with pytest.raises(InvalidData, match="both domains"):
+        cleaned(frame(session, *GOOD, ("bob", "x", 3.0, 5, "source")), Scale(1.0, 5.0), least=2, clip=clip)
+
+
 def test_the_source_comes_first_and_ids_ascend(session: SparkSession) -> None:
     listed = [(10, "target"), (2, "target"), (30, "source"), (9, "source"), (9, "source")]
     items = coded(session.createDataFrame(listed, "item int, domain string"))

@@ -22,9 +22,9 @@ from tacit.data.scale import Scale
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.messages.cross_domain_parts import LARGEST
 from tacit.messages.private_slates_parts import checked_items
+from tacit.models.cross_domain.settings import LEAST_RATINGS as LEAST_RATINGS
 
 Rows: TypeAlias = Any  # a csr_array of users x items, or an object with ``totals(of)`` that adds such rows up elsewhere
-LEAST_RATINGS = 5  # of a user in a domain, or her ratings there are left out
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from tacit.cli import app
 from tacit.cli.cross_domain_tables import print_result
+from tacit.errors import InvalidParameter
 from tacit.evaluation.cross_domain.synthetic import Plan, synthetic
 from tacit.evaluation.result import Claim, Result, Row
 
@@ -38,6 +39,13 @@ def test_two_files_that_are_not_there_are_one_line_on_standard_error() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"tacit: .+\n", done.stderr)
     assert "two files of ratings joined by a comma" in done.stderr
+
+
+def test_a_second_file_that_is_missing_is_said_to_be(pair: str) -> None:
+    done = CliRunner().invoke(app, ["evaluate", "cross-domain", "--data", pair.split(",")[0]])
+    assert isinstance(done.exception, InvalidParameter)
+    assert "is one file, and there is no second" in str(done.exception)
+    assert "--data source.csv,target.csv" in str(done.exception)
 
 
 @pytest.mark.parametrize(

@@ -321,6 +321,7 @@ _MODEL = [
 ]
 FACTORS = [
     _inside("model", "head", to=[1, 0, 2, 3, 4, 5, 6, 7]),
+    _inside("model", "head", to=[0, 1, 1, 3, 4, 5, 6, 7]),
     _inside("model", "head", to=[0, 1, 2, 3, 4, 5, 6, 8]),
     _inside("model", "head", to=[-1, 1, 2, 3, 4, 5, 6, 7]),
     _inside("model", "head", to=[0.0, 1, 2, 3, 4, 5, 6, 7]),

@@ -4,7 +4,7 @@ import argparse
 
 from tacit.curator.cross_domain_moments import Post
 from tacit.engines.spark import commands
-from tacit.engines.spark.cleaning import LEAST_RATINGS
+from tacit.models.cross_domain.settings import LEAST_RATINGS
 from tacit.models.cross_domain.similarities import SHRINK
 
 _EXAMPLES = """examples:
@@ -77,7 +77,7 @@ def _moments(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> ar
     part.add_argument("--post", choices=[one.value for one in Post], default="factors", help=_POST)
     part.add_argument("--ledger", required=True, metavar="FILE", help="what is charged, before anything is drawn")
     part.add_argument("--budget", type=float, nargs=2, metavar=("EPSILON", "DELTA"), help=_BUDGET)
-    part.add_argument("--subject", metavar="NAME", help="these users in the ledger (by the name of the ratings)")
+    part.add_argument("--subject", metavar="NAME", help="these users in the ledger: the same people, the same name")
     part.add_argument("--name", default="two domains", help="of the ratings (two domains)")
     part.add_argument("--request-id", metavar="ID", help="a new id is a new release; the same one is sent again")
     part.add_argument("--least", type=int, default=LEAST_RATINGS, metavar="N", help=_LEAST)

@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 
 from tacit.checks import whole
 from tacit.data.scale import Scale
+from tacit.engines.spark.items import require_apart
 from tacit.engines.spark.tables import SOURCE, TARGET
 from tacit.errors import InvalidData, RatingOutsideScale
-
-LEAST_RATINGS = 5
+from tacit.models.cross_domain.settings import LEAST_RATINGS
 
 
 def cleaned(
@@ -23,9 +23,12 @@ def cleaned(
     """
     least = whole("least", least, least=1)
     if clip and scale is None:
-        raise InvalidData("ratings can be clipped to a scale only: state one.")
+        raise InvalidData(
+            "ratings can be clipped to a scale only: state one, scale=Scale(low, high), on the command line --scale."
+        )
     if not clip:
         _require(ratings, scale)
+    require_apart(ratings)  # before rows are left out
     return enough(latest(within(ratings, scale) if scale is not None else numbers(ratings)), least)
 
 
@@ -77,4 +80,6 @@ def _require(ratings: DataFrame, scale: Scale | None) -> None:
         raise InvalidData(f"a row has another domain than {SOURCE!r} or {TARGET!r}.")
     if found["outside"]:
         allowed = "a finite number" if scale is None else f"on the scale {scale}"
-        raise RatingOutsideScale(f"a rating is not {allowed}; clip=True moves such ratings to the scale's ends.")
+        raise RatingOutsideScale(
+            f"a rating is not {allowed}; clip=True, on the command line --clip, moves such ratings to the scale's ends."
+        )

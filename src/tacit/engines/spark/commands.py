@@ -1,7 +1,9 @@
 """What ``python -m tacit.engines.spark`` does: three commands that read Parquet and write Parquet, or a model as JSON."""
 
 import argparse
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +18,7 @@ from tacit.engines.spark.items import coded, items_of, with_codes
 from tacit.engines.spark.paths import layers, pruned, replacements, x_sim
 from tacit.engines.spark.rows import SparkRows
 from tacit.engines.spark.tables import SOURCE, ratings_table, read_table, write_table
+from tacit.errors import InvalidParameter
 from tacit.ledger import Budget
 from tacit.models.cross_domain.layers import Layer
 
@@ -49,6 +52,7 @@ def extend(session: SparkSession, asked: argparse.Namespace) -> str:
 
 def moments(session: SparkSession, asked: argparse.Namespace) -> str:
     """One private release, charged to a ledger, and the model made of it."""
+    _require_file(asked.out, asked.ledger)
     scale, epsilon, delta = Scale(*asked.scale), positive("epsilon", asked.epsilon), probability("delta", asked.delta)
     budget = None if asked.budget is None else Budget(epsilon=asked.budget[0], delta=asked.budget[1])
     items = coded(read_table(session, asked.items))
@@ -64,6 +68,15 @@ def moments(session: SparkSession, asked: argparse.Namespace) -> str:
         curator.close()
         rows.forget()
     return f"{model.save(asked.out)}: {model!r}"
+
+
+def _require_file(out: str, ledger: str) -> None:
+    """Refuses, before anything is charged, a place where the model could not be written, or that the ledger has."""
+    path = Path(out).absolute()
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InvalidParameter("--out must name a file in a folder that exists and can be written.")
+    if os.path.realpath(path) == os.path.realpath(ledger):
+        raise InvalidParameter("--out and --ledger name the same place; name two.")
 
 
 def _named(found: DataFrame, placed: DataFrame) -> DataFrame:

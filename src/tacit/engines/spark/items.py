@@ -61,5 +61,11 @@ def _require_places(table: DataFrame) -> None:
         raise InvalidData("a row has no item.")
     if found is not None and found["unknown"]:
         raise InvalidData(f"a row has another domain than {SOURCE!r} or {TARGET!r}.")
-    if table.groupBy("item").count().where("count > 1").limit(1).count():
+    require_apart(table)
+
+
+def require_apart(table: DataFrame) -> None:
+    """Refuses an item in both domains, whoever rated it there and how often."""
+    domains = table.where(F.col("item").isNotNull()).select("item", "domain").distinct()
+    if domains.groupBy("item").count().where("count > 1").limit(1).count():
         raise InvalidData("an item is in both domains; each must be in one.")

@@ -50,12 +50,6 @@ def goodness(cosine: NDArray[Any], by: By = "signed") -> Floats:
     return np.abs(rounded) if by == "absolute" else rounded
 
 
-def best_of_each(first: NDArray[Any], second: NDArray[Any], good: Floats, k: int) -> NDArray[np.intp]:
-    """Places of the k best entries of every ``first``, ascending by (first, second). Ties go to the lower ``second``."""
-    order = np.lexsort((second, first))
-    return order[best_of_groups(first[order], good[order], k)]
-
-
 def best_of_groups(first: NDArray[Any], good: Floats, k: int) -> NDArray[np.intp]:
     """Places of the k best entries of every ``first``, ascending. Entries stand by ``first``; the earlier wins a tie."""
     opens = np.flatnonzero(np.concatenate(([True], first[1:] != first[:-1]))) if first.size else np.empty(0, np.intp)

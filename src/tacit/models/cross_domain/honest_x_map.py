@@ -2,7 +2,9 @@
 
 Cosines G_ij / sqrt((G_ii + a)(G_jj + a)) stand for X-SIM between the domains and for similarities within the target. The rest is
 post-processing: a source item is replaced by the target item of largest cosine above 0, and ratings of what an alter ego holds
-are weighed by similarity. An arg-max over noisy numbers wastes what they tell; `factor_posterior` is the better use of a budget.
+are weighed by similarity. The base of a prediction is the shrunk offset of `offsets` around its domain's mean, and not the mean
+rating d / n as published: of an item that few rated both are noise, and their ratio may be anything. An arg-max over noisy numbers
+wastes what they tell; `factor_posterior` is the better use of a budget.
 """
 
 import math
@@ -117,9 +119,10 @@ def honest_x_map(
         if crossing:  # the largest of numbers that are mere noise is no replacement
             best = across.argmax(axis=1)
             replacements = np.where(across.max(axis=1) > 0.0, best, NONE)
-        order = np.argsort(-inside, axis=1, kind="stable")[:, : similar.shape[1]]
+        # the item itself is no evidence of itself (a real rating of it is no prediction either) and takes none of its k places
+        others = np.where(np.eye(n_target, dtype=np.bool_), -np.inf, inside)
+        order = np.argsort(-others, axis=1, kind="stable")[:, : similar.shape[1]]
         cosines = np.take_along_axis(inside, order, axis=1)
-        # the item itself is no evidence of itself: a real rating of it is no prediction either
         similar = np.where((order != np.arange(n_target)[:, None]) & (cosines != 0.0), order, NONE)
         cosines = np.where(similar != NONE, cosines, 0.0)
     return HonestXMap(base, replacements, similar, cosines, int(found.size), crossing)

@@ -12,6 +12,7 @@ from tacit.errors import InvalidParameter
 
 MOST_HEAD = 2_000  # items with second moments: 2 million numbers, and an eigenproblem of seconds
 MOST_DIRECTIONS = 64
+LEAST_RATINGS = 5  # of a user in a domain, or her ratings there are left out
 _STARS = 4.0  # from 1 to 5: the scale that the defaults are for
 _CENTRE = 0.7  # of the way from low to high: ratings that people chose to give have their mean about there
 _HEAD = (

@@ -10,7 +10,7 @@ S* covers the change, and between neighbours it grows at most by the factor e^be
 
 import math
 
-from tacit.checks import finite, positive, probability
+from tacit.checks import finite, positive
 from tacit.errors import InvalidParameter
 
 MOST = 2.0  # from -1 to 1
@@ -29,8 +29,3 @@ def smooth_steps(users: float, beta: float) -> float:
     here = MOST if users <= 1.0 else MOST / users
     last = MOST / (users - (away - 1)) * math.exp(-beta * (away - 1)) if away > 1 else here
     return max(here, last, MOST * math.exp(-beta * away))
-
-
-def textbook_beta(epsilon: float, delta: float) -> float:
-    """epsilon / (2 ln(2 / delta)): enough for Laplace noise of scale 2 S* / epsilon (Nissim, Raskhodnikova and Smith 2007)."""
-    return positive("epsilon", epsilon) / (2.0 * math.log(2.0 / probability("delta", delta)))

@@ -34,9 +34,10 @@ def small(k: int = 50, gram: Any = GRAM, sigmas: Any = NO_NOISE) -> HonestXMap:
 def test_a_source_item_is_replaced_by_the_most_similar_target_item_above_0() -> None:
     made = small()
     assert made.replacements.tolist() == [0, 0, -1]  # cosines 2/4 against 1/4, 3/6 against -3/6, both below 0
-    assert made.similar.tolist() == [[2, 1, -1], [0, -1, 2], [0, -1, 1]]
-    assert made.cosines.tolist() == [[0.5, 0.25, 0.0], [0.25, 0.0, -0.25], [0.5, 0.0, -0.25]]
+    assert made.similar.tolist() == [[2, 1, -1], [0, 2, -1], [0, 1, -1]]
+    assert made.cosines.tolist() == [[0.5, 0.25, 0.0], [0.25, -0.25, 0.0], [0.5, -0.25, 0.0]]
     assert small(k=1).similar.tolist() == [[2], [0], [0]]
+    assert small(k=2).similar.tolist() == [[2, 1], [0, 2], [0, 1]]  # of which no place is the item's own
 
 
 def test_noise_is_added_to_the_diagonal_and_never_below_0() -> None:
