@@ -2,7 +2,6 @@
 
 import math
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from tacit.data.scale import Scale
 from tacit.engines.spark.cleaning import cleaned, enough, latest, numbers
 from tacit.engines.spark.edges import capped
 from tacit.engines.spark.items import coded, with_codes
-from tacit.engines.spark.tables import ratings_table, read_table, two_tables, write_table
+from tacit.engines.spark.tables import ratings_table, read_table, write_table
 from tacit.errors import InvalidData, MissingColumn, RatingOutsideScale, TacitError
 
 STARS = Scale(1.0, 5.0)
@@ -95,9 +94,8 @@ def test_users_with_a_collation_are_refused(session: SparkSession, collation: st
     """By it 'Bob' and 'bob' are one user; byte by byte they would be two, and she would count twice."""
     plain = session.createDataFrame([GOOD[0]], COLUMNS)
     collated = plain.withColumn("user", F.col("user").cast(StringType(collation)))
-    for read in (ratings_table, partial(two_tables, target=plain), partial(two_tables, plain)):
-        with pytest.raises(InvalidData, match=f"collation {collation}.* cast the column to plain string"):
-            read(collated)
+    with pytest.raises(InvalidData, match=f"collation {collation}.* cast the column to plain string"):
+        ratings_table(collated)
 
 
 def test_items_and_domains_are_compared_byte_by_byte(session: SparkSession, tmp_path: Path) -> None:
@@ -175,17 +173,6 @@ def test_numbers_and_texts_do_not_meet(session: SparkSession) -> None:
     items = coded(session.createDataFrame([(1, "source")], "item int, domain string"))
     with pytest.raises(InvalidData, match="whole numbers in one table and text"):
         with_codes(frame(session, *GOOD), items)
-    numbered = session.createDataFrame([(1, "a", 2.0)], "user int, item string, value double")
-    with pytest.raises(InvalidData, match="'user'"):
-        two_tables(numbered, frame(session, *GOOD))
-
-
-def test_two_tables_are_one(session: SparkSession) -> None:
-    columns = "user string, item string, value double"
-    both = two_tables(
-        session.createDataFrame([("ann", "a", 4.0)], columns), session.createDataFrame([("ann", "x", 2.0)], columns)
-    )
-    assert sorted((row["item"], row["domain"]) for row in both.collect()) == [("a", "source"), ("x", "target")]
 
 
 def test_the_latest_rating_counts_and_of_equal_times_the_highest(session: SparkSession) -> None:

@@ -26,7 +26,7 @@ def require_named(ledger: PrivacyLedger, subject: str) -> None:
     """Refuses a new subject that nobody named, in a ledger that has others: after a file was renamed they would be the same people,
     with a second budget."""
     names = [repr(one) for one in islice(ledger.subjects(), _NAMED + 1)]
-    if names:
+    if names and known_terms(ledger, subject) is None:  # in this order: another process may just have met it
         others = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
         raise InvalidParameter(
             f"this ledger does not know {subject!r}, as these users are called after their files or data sets. It knows {others}. "

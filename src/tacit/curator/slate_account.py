@@ -206,7 +206,7 @@ class SlateAccount:
     def _meet(self, guarantee: Guarantee) -> None:
         """Agrees the terms of a new subject, now that something is charged; refused where that would not fit."""
         if self._new:
-            if not self._named and known_terms(self.ledger, self.subject) is None:
+            if not self._named:
                 require_named(self.ledger, self.subject)
             require_fits(guarantee, self.terms)
             agree(self.ledger, self.subject, self.terms)

@@ -1,5 +1,6 @@
 """Terms are for good: agreed with a first charge that fits, for people who are told apart by name and not by file."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,23 @@ def test_two_that_opened_one_ledger_before_either_charged_are_told_apart_at_the_
             second.release(least=1)
         assert twin.release(least=1) == first.release(least=1)
         assert list(ledger.subjects()) == ["users of a and books"]
+
+
+def test_a_subject_that_another_process_meets_meanwhile_is_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PrivacyLedger.create(tmp_path / "curator.db") as ledger:
+        twin, first = Curator(small(), ledger=ledger), Curator(small(), ledger=ledger)
+        listing = PrivacyLedger.subjects
+
+        def slowly(own: PrivacyLedger) -> Iterator[str]:
+            monkeypatch.setattr(PrivacyLedger, "subjects", listing)
+            first.release(least=1)
+            return listing(own)
+
+        monkeypatch.setattr(PrivacyLedger, "subjects", slowly)
+        assert twin.release(least=1) == first.release(least=1)
+        assert twin.statement().charges == 1
 
 
 def test_only_a_few_names_are_listed(tmp_path: Path) -> None:

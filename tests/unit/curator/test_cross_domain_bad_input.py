@@ -76,7 +76,7 @@ def two_ratings(folder: Path) -> None:
     assert union(small(pairs, cut=2), 3)[0].nnz == 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert nx(folder, small(pairs, cut=2), least=5).predict({}) == {2: 1.0, 3: 1.0}  # no rating counts
+        assert nx(folder, small(pairs, cut=2), least=5).predict({}) == {2: 3.0, 3: 3.0}  # no rating counts
 
 
 def item_in_two_domains(folder: Path) -> None:

@@ -54,17 +54,6 @@ def ratings_table(frame: DataFrame, *, domain: bool = True) -> DataFrame:
     return frame.select(*columns, *([_text(frame, "domain")] if domain else []))
 
 
-def two_tables(source: DataFrame, target: DataFrame) -> DataFrame:
-    """Ratings of both domains from a table of each."""
-    both = [
-        ratings_table(part, domain=False).withColumn("domain", F.lit(side))
-        for part, side in ((source, SOURCE), (target, TARGET))
-    ]
-    for column in ("user", "item"):
-        require_same_kind(column, *both)
-    return both[0].unionByName(both[1])
-
-
 def items_table(frame: DataFrame) -> DataFrame:
     """A list of items: item and domain. Public, in private modes."""
     return frame.select(_ids(frame, "item"), _text(frame, "domain"))
