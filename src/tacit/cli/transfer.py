@@ -146,7 +146,7 @@ def release(
     lists = None
     if source_items is not None and target_items is not None:
         lists = read_lists(source_items, target_items, item)
-        named = {str(source_items): source, str(target_items): source if target is None else target}
+        named = (source_items, source), (target_items, source if target is None else target)
         tell_listed(named, parts, lists, sure=yes)
     elif not public_catalogue:
         require_lists(parts)

@@ -1,6 +1,6 @@
 """What ``tacit transfer`` reads: ratings of two domains, public lists of items, releases, and one person's own ratings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,7 @@ def _lines(file: Path, column: str) -> list[str]:
 
 
 def tell_listed(
-    places: Mapping[str, str], found: "Iterable[Ratings]", lists: Iterable[list[Any]], *, sure: bool
+    places: Iterable[tuple[Path, str]], found: "Iterable[Ratings]", lists: Iterable[list[Any]], *, sure: bool
 ) -> None:
     """How many items of each list were rated, for the curator's own eyes, before anything is charged.
 
@@ -86,7 +86,7 @@ def tell_listed(
     """
     import numpy as np
 
-    for (file, ratings_file), ratings, ids in zip(places.items(), found, lists, strict=True):
+    for (file, ratings_file), ratings, ids in zip(places, found, lists, strict=True):
         rated = np.asarray(ratings.catalogue.ids)[ratings.item_counts > 0].astype(str)
         listed = {str(one) for one in ids}
         count = len(listed.intersection(rated.tolist()))
@@ -154,10 +154,14 @@ def _csv_ratings(file: Path, item: str | None, rating: str) -> dict[str, float]:
 
 
 def _json_ratings(file: Path) -> dict[str, float]:
+    import json
+
     from tacit.errors import InvalidData
     from tacit.messages.cross_domain_parts import load
 
     found = load(file)
     if not isinstance(found, dict) or not all(type(value) in (int, float) for value in found.values()):
         raise InvalidData(f"{file}: expected an object of items and their ratings.")
+    if len(json.loads(file.read_bytes(), object_pairs_hook=list)) > len(found):
+        raise InvalidData(f"{file}: an item is rated twice; keep one of its ratings.")
     return {item: float(value) for item, value in found.items()}

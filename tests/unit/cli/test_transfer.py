@@ -270,6 +270,7 @@ def test_what_lies_outside_of_the_scale_is_clipped_if_that_is_asked_for(tacit_co
         ("mine.json", "[1]", 1, "an object"),
         ("mine.json", '{"films-1": "five"}', 1, "an object"),
         ("mine.json", "{", 1, "cut off"),
+        ("mine.json", '{"films-1": 5, "films-1": 4}', 1, "rated twice"),
     ],
     ids=[
         "columns",
@@ -282,6 +283,7 @@ def test_what_lies_outside_of_the_scale_is_clipped_if_that_is_asked_for(tacit_co
         "a list",
         "text",
         "cut off",
+        "twice in JSON",
     ],
 )
 def test_a_profile_that_cannot_be_read_is_one_line_without_its_values(
@@ -326,6 +328,8 @@ def test_a_list_of_which_nothing_was_rated_costs_nothing_unless_that_is_meant(ta
     refused = tacit_command(*CSV, *half)
     assert refused.status == 2
     assert "no item of other.txt was rated in books.csv" in refused.err.splitlines()[-1]
+    same = ("--source-items", "films.txt", "--target-items", "films.txt")
+    assert "no item of films.txt was rated in books.csv" in tacit_command(*CSV, *same).err
     assert not Path("curator.db").exists()
     done = tacit_command(*CSV, *swapped, "--yes")
     assert done.status == 0
