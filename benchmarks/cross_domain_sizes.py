@@ -147,7 +147,7 @@ def _spark(count: int) -> list[Row]:
         if theirs != int(from_file(file)):
             raise RuntimeError("Spark found another number of replacements.")
         return [
-            Row(name=f"{rows.nnz:,} ratings to replacements", peer="our Spark engine, two workers on this machine", ours=mine, theirs=other,
+            Row(name=f"{rows.nnz:,} ratings to replacements", peer="our Spark engine, two workers here", ours=mine, theirs=other,
                 ratio=other / mine, target=None,
                 note=f"seconds of the clock, one round, from a Parquet file, its start included; {_SPARK_ITEMS:,} items, "
                 f"about {_SPARK_EACH} ratings a user, of which {_SPARK_CAP} count; ratio = theirs / ours")
