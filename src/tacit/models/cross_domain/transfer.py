@@ -58,8 +58,8 @@ def remark_on(directions: int, crossing: int) -> str:
     if crossing == 0:
         return f"{found} above the noise, but {NO_LINK}"
     if directions == 1:
-        return f"{found} above the noise and links the domains."
-    return f"{found} above the noise; {crossing} link{'s' if crossing == 1 else ''} the domains."
+        return f"{found} above the noise and is seen in both domains."
+    return f"{found} above the noise; {crossing} {'is' if crossing == 1 else 'are'} seen in both domains."
 
 
 def one_row(items: ArrayLike, values: ArrayLike, n_items: int) -> csr_array:

@@ -56,7 +56,7 @@ def test_a_planted_world_of_two_tastes_is_recovered() -> None:
     world = planted()
     made = model(world, sigma=30.0)
     assert (made.directions, made.crossing) == (2, 2)
-    assert made.remark == "2 directions of taste stand above the noise; 2 link the domains."
+    assert made.remark == "2 directions of taste stand above the noise; 2 are seen in both domains."
     source = world.ratings.copy()
     source.data[source.indices >= world.n_source] = 0.0
     source.eliminate_zeros()
@@ -119,7 +119,7 @@ def test_a_link_that_few_make_is_seen_and_used() -> None:
 def test_no_more_directions_cross_than_are_used() -> None:
     made = model(planted(), settings=replace(SETTINGS, most_directions=1))
     assert (made.directions, made.crossing) == (1, 1)
-    assert made.remark == "One direction of taste stands above the noise and links the domains."
+    assert made.remark == "One direction of taste stands above the noise and is seen in both domains."
 
 
 def test_an_eigenvalue_counts_above_the_edge_and_not_below() -> None:

@@ -54,5 +54,5 @@ def test_a_remark_tells_what_was_found_and_what_crosses() -> None:
     assert remark_on(0, 0) == NO_TRANSFER
     assert remark_on(1, 0) == f"One direction of taste stands above the noise, but {NO_LINK}"
     assert remark_on(5, 0) == f"5 directions of taste stand above the noise, but {NO_LINK}"
-    assert remark_on(5, 1) == "5 directions of taste stand above the noise; 1 links the domains."
-    assert remark_on(5, 3) == "5 directions of taste stand above the noise; 3 link the domains."
+    assert remark_on(5, 1) == "5 directions of taste stand above the noise; 1 is seen in both domains."
+    assert remark_on(5, 3) == "5 directions of taste stand above the noise; 3 are seen in both domains."
