@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from tacit.data import Ratings, TwoDomains
 
 _HEADERS = ("item", "item_id", "itemid", "items", "id", "ids")  # first lines that are no ids
+_AROUND = "\r "  # an id: no other character ends it, as none does where ratings are read
+_MOST_ID = 2**53  # of a whole number in a release
+_NO_TEXT = "{} is no text in UTF-8: write it in UTF-8, as plain text."
 
 
 def read_domains(
@@ -55,7 +58,8 @@ def require_lists(domains: "Iterable[Ratings]") -> None:
 
 
 def read_lists(source: Path, target: Path, column: str) -> tuple[list[Any], list[Any]]:
-    """One id in each line; empty lines are passed over. Whole numbers where all of both are written as such, whatever was rated."""
+    """One id in each line; empty lines are passed over. Whole numbers where all of both are written as such, whatever was rated,
+    and a release can carry them."""
     both = [_lines(file, column) for file in (source, target)]
     ids = [one for part in both for one in part]
     if all(_is_number(one) for one in ids):
@@ -67,8 +71,16 @@ def _lines(file: Path, column: str) -> list[str]:
     """A first line that is the name of a column would be an item that nobody rated, released with the others: it is refused."""
     from tacit.errors import InvalidData
 
-    lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    first = lines[0].replace("\t", ",").split(",")[0].strip(' "').lower() if lines else ""
+    try:
+        content = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidData(_NO_TEXT.format(file)) from None
+    if "\0" in content:  # UTF-16 without a mark is UTF-8 as well, and no text
+        raise InvalidData(_NO_TEXT.format(file))
+    lines = [line.strip(_AROUND) for line in content.split("\n") if line.strip()]
+    if not lines:
+        raise InvalidData(f"{file} holds no ids: a list has one id in each line.")
+    first = lines[0].replace("\t", ",").split(",")[0].strip(' "').lower()
     if first in {column.lower(), *_HEADERS}:
         raise InvalidData(
             f"{file}: the first line is the name of a column. A list has one id in each line, and no header: delete that line; an "
@@ -101,9 +113,10 @@ def tell_listed(
 
 
 def _is_number(written: str) -> bool:
-    """As it is usually written: "007" is not, and loses its zeros as one."""
+    """As it is usually written ("007" is not, and loses its zeros as one), and no larger than a release carries."""
     digits = written.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(written)) == written
+    plain = digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(written)) == written
+    return plain and abs(int(written)) <= _MOST_ID
 
 
 def read_release(file: Path) -> Any:
@@ -129,6 +142,21 @@ def _csv_ratings(file: Path, item: str | None, rating: str) -> dict[str, float]:
 
     from tacit.errors import InvalidData
 
+    try:
+        return _csv_rows(file, item, rating)
+    except UnicodeDecodeError:
+        raise InvalidData(_NO_TEXT.format(file)) from None
+    except csv.Error:  # its own words may show what is in the file
+        raise InvalidData(
+            f"{file}: a cell is longer than {csv.field_size_limit():,} characters, or this is no CSV. Is a quote left open?"
+        ) from None
+
+
+def _csv_rows(file: Path, item: str | None, rating: str) -> dict[str, float]:
+    import csv
+
+    from tacit.errors import InvalidData
+
     with file.open(encoding="utf-8-sig", newline="") as content:
         rows = csv.DictReader(content)
         names = list(rows.fieldnames or ())
@@ -140,7 +168,7 @@ def _csv_ratings(file: Path, item: str | None, rating: str) -> dict[str, float]:
         found: dict[str, float] = {}
         for row in rows:
             try:
-                place, value = row[named].strip(), float(row[rating])
+                place, value = row[named].strip(_AROUND), float(row[rating])
             except (AttributeError, TypeError, ValueError):
                 raise InvalidData(f"{file}, line {rows.line_num}: expected an item and a number.") from None
             if None in row:  # where csv puts what has no column
@@ -164,4 +192,7 @@ def _json_ratings(file: Path) -> dict[str, float]:
         raise InvalidData(f"{file}: expected an object of items and their ratings.")
     if len(json.loads(file.read_bytes(), object_pairs_hook=list)) > len(found):
         raise InvalidData(f"{file}: an item is rated twice; keep one of its ratings.")
-    return {item: float(value) for item, value in found.items()}
+    try:
+        return {item: float(value) for item, value in found.items()}
+    except OverflowError:
+        raise InvalidData(f"{file}: a rating is too large a number; correct it or leave its item out.") from None

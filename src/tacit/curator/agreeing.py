@@ -12,6 +12,8 @@ from tacit.ledger.accounting import MEASURES, allowance, price
 from tacit.ledger.amounts import DELTA_DIGITS, shown
 
 _NAMED = 5  # subjects that a refusal names
+_LOOKED_AT = 1000  # at most: a ledger may hold millions of people
+CALLED_AFTER_DATA = "users of "  # how subjects begin that were named after data, and not by somebody
 
 
 def known_terms(ledger: PrivacyLedger, subject: str) -> Terms | None:
@@ -24,10 +26,13 @@ def known_terms(ledger: PrivacyLedger, subject: str) -> Terms | None:
 
 def require_named(ledger: PrivacyLedger, subject: str) -> None:
     """Refuses a new subject that nobody named, in a ledger that has others: after a file was renamed they would be the same people,
-    with a second budget."""
-    names = [repr(one) for one in islice(ledger.subjects(), _NAMED + 1)]
+    with a second budget. Other names may be those of persons, and are not shown."""
+    names = list(islice(ledger.subjects(), _LOOKED_AT))
     if names and known_terms(ledger, subject) is None:  # in this order: another process may just have met it
-        others = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+        known = [repr(one) for one in names if one.startswith(CALLED_AFTER_DATA)]
+        others = ", ".join(known[:_NAMED]) or "others"
+        if known and (len(known) > _NAMED or len(known) < len(names)):
+            others += " and others"
         raise InvalidParameter(
             f"this ledger does not know {subject!r}, as these users are called after their files or data sets. It knows {others}. "
             "The same people must have the same name, or they get a second budget: name them, subject='...', on the command line "

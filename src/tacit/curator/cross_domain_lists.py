@@ -25,10 +25,22 @@ def both(domains: Domains) -> tuple[Ratings, Ratings]:
 
 def listed(ids: Sequence[Any]) -> Catalogue:
     """A public list of ids, as they are written there, ascending."""
-    wished = np.zeros(0) if isinstance(ids, str) else np.array(list(ids))
-    if wished.ndim != 1 or wished.dtype.kind not in "iuU" or not wished.size:
-        raise InvalidParameter("a catalogue is a list of ids, all whole numbers or all texts.")
-    return Catalogue(np.unique(wished))
+    try:
+        each = [] if isinstance(ids, str | bytes) else list(ids)
+    except TypeError:  # none of several things at all
+        each = []
+    numbers = all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in each)
+    texts = all(isinstance(one, str) and not one.endswith("\0") for one in each)  # numpy drops such an end
+    if not each or not (numbers or texts):
+        raise InvalidParameter(
+            "a catalogue is a list of ids, all whole numbers or all texts, at least one; no text ends with a zero character."
+        )
+    try:
+        return Catalogue(np.unique(np.array(each, dtype=np.int64 if numbers else np.str_)))
+    except OverflowError:
+        raise InvalidParameter(
+            "a whole number of a catalogue has no more than 63 bits: write such ids as texts."
+        ) from None
 
 
 def list_of(catalogue: Catalogue) -> Catalogue | None:

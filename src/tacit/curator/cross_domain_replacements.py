@@ -21,6 +21,7 @@ from tacit.guarantees.zcdp import UNITS, epsilon_within, rho_exactly
 from tacit.ledger import Accounting
 from tacit.mechanisms import Noise, PrivateReplacement
 from tacit.messages.cross_domain import Replacements
+from tacit.messages.cross_domain_parts import place_of
 
 if TYPE_CHECKING:
     from tacit.curator.cross_domain import Transfers
@@ -92,10 +93,18 @@ def affordable(
 
 
 def _places(name: str, items: Sequence[Any] | None, catalogue: Catalogue) -> NDArray[np.int64]:
-    """Of a public part of the items, ascending; all by default."""
+    """Of a public part of the items, ascending; all by default. 17 and "17" are one, as in a profile."""
     if items is None:
         return np.arange(len(catalogue))
-    places = np.unique(np.array([catalogue.code(item) for item in items], dtype=np.int64))
-    if not places.size:
+    try:
+        wished = None if isinstance(items, str | bytes) else list(items)
+    except TypeError:
+        wished = None
+    if wished is None:
+        raise InvalidParameter(f"`{name}` must be a list of items.")
+    known = {item: place for place, item in enumerate(catalogue.ids.tolist())}
+    found = [(place_of(item, known), item) for item in wished]
+    places = [catalogue.code(item) if place is None else place for place, item in found]
+    if not places:
         raise InvalidParameter(f"`{name}` must name at least one item.")
-    return places
+    return np.unique(np.array(places, dtype=np.int64))

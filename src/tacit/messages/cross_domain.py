@@ -53,7 +53,7 @@ class TransferModel:
 
     def __post_init__(self) -> None:
         source, target = checked_catalogues(self.source, self.target)
-        checked_promise(self.guarantee)
+        checked_promise(self.guarantee, gaussian=True)
         kind, scale = models.kind_of(self.model), checked_scale(models.scale_of(self.model))
         n_source, n_items = len(source), len(source) + len(target)
         if (self.model.n_source, self.model.n_items) != (n_source, n_items):

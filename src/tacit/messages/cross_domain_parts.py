@@ -48,21 +48,27 @@ def checked_scale(value: object) -> tuple[float, float]:
     return low, high
 
 
-def checked_promise(value: object) -> Guarantee:
+def checked_promise(value: object, *, gaussian: bool = False) -> Guarantee:
     """A guarantee whose epsilon and delta follow from the loss beside them: a smaller epsilon is a promise that nobody proved.
 
-    Without a delta a Gaussian loss promises no epsilon at all, and a rho is a further fact about an epsilon: no more than its
-    square by 2.
+    Without a delta a Gaussian loss promises no epsilon at all, a range is at most epsilon, and a rho is a further fact about an
+    epsilon: no more than its square by 2. Where a release is ``gaussian`` any promise comes with such a loss, or it could not be
+    checked.
     """
     promise = checked_guarantee(value)
-    if promise.loss is not None and promise.loss.value > 0.0:
+    kind = None if promise.loss is None else promise.loss.kind
+    if gaussian and kind is not LossKind.GAUSSIAN and not promise.promises_nothing:
+        raise InvalidMessage("expected a gaussian loss, from which epsilon follows, at $.guarantee.loss.")
+    if promise.loss is not None:
         epsilon, delta, size = promise.epsilon, promise.delta, promise.loss.value
         follows = True
-        if promise.loss.kind is LossKind.GAUSSIAN:
-            follows = delta > 0.0 and delta_of_gaussian(size, epsilon) <= delta * (1.0 + _ROUNDED)
-        elif promise.loss.kind is LossKind.ZCDP and delta > 0.0:
+        if kind is LossKind.GAUSSIAN:  # above 0: what depends on nobody needs no noise
+            follows = size > 0.0 and delta > 0.0 and delta_of_gaussian(size, epsilon) <= delta * (1.0 + _ROUNDED)
+        elif kind is LossKind.BOUNDED_RANGE:
+            follows = size <= epsilon * (1.0 + _ROUNDED)
+        elif kind is LossKind.ZCDP and delta > 0.0 and size > 0.0:
             follows = epsilon_of_rho(size, delta) <= epsilon * (1.0 + _ROUNDED)
-        elif promise.loss.kind is LossKind.ZCDP:
+        elif kind is LossKind.ZCDP:
             follows = 2.0 * size <= epsilon * epsilon * (1.0 + _ROUNDED)
         if not follows:
             raise InvalidMessage("expected an epsilon that follows from delta and the loss at $.guarantee.")

@@ -11,6 +11,7 @@ import pytest
 
 import tacit.data
 from tacit.cli import main
+from tacit.cli.transfer_files import read_lists
 from tacit.data import TwoDomains, write
 from tacit.ledger import PrivacyLedger
 from tacit.messages.cross_domain import Replacements, TransferModel
@@ -271,6 +272,10 @@ def test_what_lies_outside_of_the_scale_is_clipped_if_that_is_asked_for(tacit_co
         ("mine.json", '{"films-1": "five"}', 1, "an object"),
         ("mine.json", "{", 1, "cut off"),
         ("mine.json", '{"films-1": 5, "films-1": 4}', 1, "rated twice"),
+        ("mine.json", '{"films-1": 1' + "0" * 400 + "}", 1, "mine.json: a rating is too large"),
+        ("mine.csv", "item,rating\nfilms-1,5\n".encode("utf-16"), 1, "mine.csv is no text in UTF-8"),
+        ("mine.csv", b"item,rating\nfilms-1,5\nmany\xff,5\n", 1, "mine.csv is no text in UTF-8"),
+        ("mine.csv", "item,rating\n" + "five" * 40_000 + ",5\n", 1, "mine.csv: a cell is longer than 131,072"),
     ],
     ids=[
         "columns",
@@ -284,13 +289,17 @@ def test_what_lies_outside_of_the_scale_is_clipped_if_that_is_asked_for(tacit_co
         "text",
         "cut off",
         "twice in JSON",
+        "too large",
+        "UTF-16",
+        "bytes that are no text",
+        "a cell without an end",
     ],
 )
 def test_a_profile_that_cannot_be_read_is_one_line_without_its_values(
-    tacit_command: Run, name: str, content: str, status: int, match: str
+    tacit_command: Run, name: str, content: str | bytes, status: int, match: str
 ) -> None:
     tacit_command(*CSV, *LISTS)
-    Path(name).write_text(content)
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
     told = one_line(tacit_command("transfer", "predict", "model.json", name), status)
     assert match in told
     assert "many" not in told
@@ -348,6 +357,41 @@ def test_a_list_has_no_header(tacit_command: Run, first: str) -> None:
     Path("films.txt").write_text(f"{items}\nitem\n", encoding="utf-8-sig")
     assert tacit_command(*CSV, *LISTS, "--item", "film").status == 0
     assert "item" in TransferModel.load("model.json").source
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("films-1\nfilms-2\n".encode("utf-16"), "films.txt is no text in UTF-8"),
+        ("films-1\nfilms-2\n".encode("utf-16-le"), "films.txt is no text in UTF-8"),
+        (bytes(range(256)), "films.txt is no text in UTF-8"),
+        (b"", "films.txt holds no ids"),
+        (b"\xef\xbb\xbf \r\n\n", "films.txt holds no ids"),
+    ],
+    ids=["UTF-16", "UTF-16 without a mark", "binary", "empty", "blank lines"],
+)
+def test_a_list_that_cannot_be_read_is_one_line(tacit_command: Run, content: bytes, match: str) -> None:
+    Path("films.txt").write_bytes(content)
+    assert match in one_line(tacit_command(*CSV, *LISTS), 1)
+    assert not Path("curator.db").exists()
+
+
+def test_ids_of_a_list_end_with_their_line_and_are_numbers_only_if_a_release_carries_them(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.txt", tmp_path / "second.txt"
+    first.write_bytes("a\u2028b\r\n c\x0b\x85 \n\nd\u00a0".encode())
+    second.write_text("1\n")
+    assert read_lists(first, second, "item") == (["a\u2028b", "c\x0b\x85", "d\u00a0"], ["1"])
+    for number, kept in (
+        (2**53, 2**53),
+        (-(2**53), -(2**53)),
+        (2**53 + 1, str(2**53 + 1)),
+        (-(10**17), str(-(10**17))),
+    ):
+        first.write_text(f"{number}\n7\n")
+        assert read_lists(first, second, "item") == (
+            ([kept, 7], [1]) if isinstance(kept, int) else ([kept, "7"], ["1"])
+        )
 
 
 @pytest.mark.usefixtures("files")

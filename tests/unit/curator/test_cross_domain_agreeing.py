@@ -9,7 +9,8 @@ import pytest
 from tacit.curator import Curator
 from tacit.data.pairs import TwoDomains
 from tacit.errors import BudgetExhausted, Conflict, GuaranteeRefused, InvalidParameter
-from tacit.ledger import Accounting, Budget, PrivacyLedger
+from tacit.guarantees import ONE_USER
+from tacit.ledger import Accounting, Budget, PrivacyLedger, Terms
 from tests.unit.curator.cross_domain_world import curator, small, world
 from tests.unit.unsynced import unsynced
 
@@ -69,12 +70,28 @@ def test_a_subject_that_another_process_meets_meanwhile_is_no_other_one(
         assert twin.statement().charges == 1
 
 
-def test_only_a_few_names_are_listed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["anna@example.org"], "others"),
+        (["users of a", "users of b"], "'users of a', 'users of b'"),
+        (["anna@example.org", "users of a", "my users of b"], "'users of a' and others"),
+        (
+            [f"users of {name}" for name in "abcdef"],
+            ", ".join(f"'users of {name}'" for name in "abcde") + " and others",
+        ),
+    ],
+    ids=["a person", "data", "both", "many"],
+)
+def test_only_a_few_names_are_listed_and_none_that_may_be_a_persons(
+    tmp_path: Path, names: list[str], told: str
+) -> None:
     with PrivacyLedger.create(tmp_path / "curator.db") as ledger:
-        for name in "abcdefg":
-            Curator(small(), ledger=ledger, subject=f"person {name}").release(least=1)
-        with pytest.raises(InvalidParameter, match=r"'person e', \.\.\.\. The same"):
+        ledger.enrol_many(names, Terms((Budget(2.0, 1e-6),), ONE_USER))
+        with pytest.raises(InvalidParameter) as refused:
             Curator(small(), ledger=ledger)
+    assert f"It knows {told}. The same" in str(refused.value)
+    assert "anna" not in str(refused.value)
 
 
 def test_slates_of_one_domain_are_named_as_ever(tmp_path: Path) -> None:

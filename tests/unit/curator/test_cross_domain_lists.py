@@ -10,6 +10,7 @@ import pytest
 
 from tacit.curator import Curator
 from tacit.curator.cross_domain import Transfers
+from tacit.curator.cross_domain_lists import listed, over
 from tacit.curator.cross_domain_rows import BothDomains
 from tacit.data import STARS, Ratings, TwoDomains, read_table
 from tacit.data.catalogue import Catalogue
@@ -77,6 +78,37 @@ def test_lists_of_texts_stay_texts_whatever_was_rated(tmp_path: Path) -> None:
     assert both[0].digest == both[1].digest
     assert both[0].source.ids.tolist() == sorted(texts[0])
     assert both[0].read(1).toarray().tolist() == both[1].read(1).toarray()[:30].tolist()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None, 7, "abc", b"abc", [], [None], [1, None], [b"a"], [[1], [2, 3]], [[1], [2]], [True, 2], [np.True_], [1.0], [1, "2"],
+        ["a", "a\0"], np.zeros((2, 2), dtype=np.int64), [2**63, 1], np.array(5),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_list_of_anything_else_is_refused_with_what_is_allowed(wrong: Any) -> None:
+    with pytest.raises(
+        InvalidParameter, match=r"of a catalogue has no more|all whole numbers or all texts, at least one"
+    ):
+        listed(wrong)
+
+
+def test_lists_come_in_any_collection() -> None:
+    for numbers in (
+        {3, 1},
+        (one for one in (3, 1)),
+        np.array([3, 1, 3], dtype=np.uint64),
+        np.array([3, 1], dtype=object),
+    ):
+        found = listed(numbers)  # type: ignore[arg-type]
+        assert (found.ids.tolist(), found.ids.dtype) == ([1, 3], np.int64)
+    for texts in (["b", "a\0c"], np.array(["b", "a\0c"]), np.array(["b", "a\0c"], dtype=object)):
+        assert listed(texts).ids.tolist() == ["a\0c", "b"]  # type: ignore[arg-type]
+    wide = listed(np.array([2**53, 5], dtype=np.uint64))  # type: ignore[arg-type]
+    rated = replace(with_a_list(0, "films"), catalogue=Catalogue(np.array([2**53 - 1, 2**53, 2**53 + 1])))
+    assert over(rated, wide).items.size == np.count_nonzero(TABLE[:, 1])
 
 
 # ---- lists that came with the ratings

@@ -8,7 +8,7 @@ import pytest
 
 from tacit.curator.cross_domain_modes import Asked
 from tacit.curator.cross_domain_replacements import NOT_THE_RECOMMENDER, affordable
-from tacit.errors import UnknownName
+from tacit.errors import InvalidParameter, UnknownName
 from tacit.guarantees import epsilon_of_rho, rho_of
 from tacit.ledger import Accounting, Budget
 from tacit.mechanisms.private_replacement import PUBLIC_LISTS
@@ -39,6 +39,16 @@ def test_lists_may_be_parts_in_any_order(tmp_path: Path) -> None:
         drawn(tmp_path, sources=[99])
     with pytest.raises(UnknownName):
         drawn(tmp_path, candidates=[0])  # an item of the source
+    as_texts = drawn(tmp_path, sources=["1", 0, 1], candidates=np.array(["5", "4"]), **BY_HAND_GRAPH)
+    assert as_texts == table
+    for unknown in ("01", "3", True, None, 0.5):
+        with pytest.raises(UnknownName):
+            drawn(tmp_path, sources=[unknown])
+    for wrong in ("01", b"\x00\x01", 1, np.array(1)):  # not the items 0 and 1
+        with pytest.raises(InvalidParameter, match="`sources` must be a list of items"):
+            drawn(tmp_path, sources=wrong)
+    with pytest.raises(InvalidParameter, match="`candidates` must name at least one"):
+        drawn(tmp_path, candidates=[])
 
 
 def test_with_little_epsilon_every_candidate_may_come(tmp_path: Path) -> None:

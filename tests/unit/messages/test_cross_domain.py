@@ -215,6 +215,9 @@ def test_replacements_are_written_and_read_again(tmp_path: Path) -> None:
 def test_a_message_that_promises_nothing_says_so() -> None:
     silent = nothing(ONE_USER, "noise was left out")
     assert "no guarantee" in repr(Replacements((1,), (2,), (0,), (1.0, 5.0), silent))
+    model = replace(transfer(), guarantee=silent)
+    assert TransferModel.from_json(model.to_json()).guarantee == silent
+    assert "no guarantee" in repr(model)
 
 
 EPSILON = PROMISE.epsilon
@@ -228,7 +231,10 @@ PROMISES: list[tuple[float, float, Loss | None, bool]] = [
     (EPSILON, 0.0, Loss(LossKind.GAUSSIAN, MU), False),
     (1e9, 0.0, Loss(LossKind.GAUSSIAN, MU), False),  # no epsilon without a delta
     (0.01, 1e-9, Loss(LossKind.GAUSSIAN, 5.0), False),
-    (0.0, 0.0, Loss(LossKind.GAUSSIAN, 0.0), True),
+    (0.0, 0.0, Loss(LossKind.GAUSSIAN, 0.0), False),
+    (5.0, 1e-6, Loss(LossKind.GAUSSIAN, 0.0), False),
+    (0.0, 0.0, Loss(LossKind.ZCDP, 0.0), True),
+    (0.0, 1e-6, Loss(LossKind.ZCDP, 0.0), True),
     (RHO_EPSILON, 1e-6, Loss(LossKind.ZCDP, 0.05), True),
     (RHO_EPSILON * (1 - 1e-13), 1e-6, Loss(LossKind.ZCDP, 0.05), True),
     (RHO_EPSILON * 0.999, 1e-6, Loss(LossKind.ZCDP, 0.05), False),
@@ -237,6 +243,9 @@ PROMISES: list[tuple[float, float, Loss | None, bool]] = [
     (1.0, 0.0, Loss(LossKind.ZCDP, 0.05), True),
     (0.999, 0.0, Loss(LossKind.ZCDP, 0.5), False),
     (0.5, 0.0, Loss(LossKind.BOUNDED_RANGE, 0.5), True),
+    (0.5, 0.0, Loss(LossKind.BOUNDED_RANGE, 0.501), False),
+    (0.1, 0.0, Loss(LossKind.BOUNDED_RANGE, 5.0), False),
+    (0.5, 0.0, Loss(LossKind.PURE, 0.5), True),
     (0.5, 1e-6, None, True),
 ]
 
@@ -248,6 +257,10 @@ def test_a_promise_that_does_not_follow_from_its_loss_is_refused(
     promise = Guarantee(epsilon, ONE_USER, delta=delta, proof="transfer-moments", loss=loss)
     for message in (transfer(), replacements()):
         written = {**message.to_json(), "guarantee": promise.to_json()}
+        if isinstance(message, TransferModel) and (loss is None or loss.kind is not LossKind.GAUSSIAN):
+            with pytest.raises(InvalidMessage, match=r"a gaussian loss.*\$\.guarantee\.loss"):
+                TransferModel.from_json(written)
+            continue
         if follows:
             assert type(message).from_json(written).guarantee == promise
             continue
