@@ -20,6 +20,7 @@ from tacit.models.two_tower import TwoTower
 
 Network: TypeAlias = RatingNetwork | TwoTower
 Array: TypeAlias = Any  # of jax, which is not imported here
+LARGEST = 1e6  # of a weight: products of three layers of such then stay far below the largest float
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,10 @@ def initial(kind: Architecture, genres: int, rng: np.random.Generator) -> Weight
 
 
 def built(kind: Architecture, weights: dict[str, Array], flags: NDArray[Any]) -> Network:
-    """The trained network, for numpy; refused where weights have grown so large that scores are no numbers."""
+    """The trained network, for numpy; refused where weights have grown so large that scores are no numbers, or might be none on
+    another machine: where products overflow it is up to the order of their sum."""
     trained = {name: np.array(weight, dtype=np.float32) for name, weight in weights.items()}
-    if all(np.isfinite(weight).all() for weight in trained.values()):
+    if all((np.abs(weight) <= LARGEST).all() for weight in trained.values()):  # False of what is no number
         network = kind.build(trained, np.array(flags, dtype=np.bool_))
         corners = np.eye(network.dimension, dtype=np.float32)  # all likes, or all dislikes, in one genre
         with np.errstate(all="ignore"):
