@@ -127,6 +127,7 @@ def release(
 
     The same call again writes the same bytes and costs nothing.
     """
+    from tacit.checks import positive, probability
     from tacit.curator import Curator
     from tacit.data import Scale, TwoDomains
     from tacit.ledger import Budget
@@ -140,6 +141,8 @@ def release(
         raise typer.BadParameter("public lists come in pairs: give --source-items and --target-items.")
     if mode is not Mode.moments and (post is not None or users is not None):
         raise typer.BadParameter(f"--post and --users belong to --mode moments, not to {mode.value}: leave them out.")
+    positive("epsilon", epsilon)  # before the files are read, and told of
+    probability("delta", delta)
     columns = {"user": user, "item": item, "rating": rating, "time": time, "scale": Scale(*scale)}
     first, second = read_domains(source, target, {**columns, "duplicates": duplicates.value, "outside": outside.value})
     parts = (first.source, first.target) if isinstance(first, TwoDomains) else (first, cast("Ratings", second))

@@ -81,7 +81,7 @@ class NXMap:
         times: Mapping[Any, int] | None = None,
     ) -> dict[Any, float]:
         """What the profile's owner would rate these target items (by default all), on the scale, not rounded."""
-        own, wanted = Profile.of(profile, self._held, times), wanted_codes(items, self._held.target)
+        own, wanted = Profile.of(profile, self._held, times), wanted_codes(items, self._held)
         found = self._predicted(own, wanted)
         return dict(zip(self._held.target.ids[wanted].tolist(), found.tolist(), strict=True))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.checks import positive
 from tacit.curator.cross_domain_modes import Asked, Mode, charge_unprotected
 from tacit.curator.cross_domain_rows import LEAST_RATINGS
 from tacit.curator.nx_map import NXMap, checked_options
@@ -99,8 +100,8 @@ def release(
     """With the paper's own parameters, which the ledger's epsilon has nothing to do with: it is noted as what promises nothing, and
     refused there unless 'published' is named in ``unprotected``."""
     graph = Graph(significant, edges, "signed", least)
-    replacement = PublishedReplacement(replacement_epsilon, kept)
-    similar_items = PublishedSimilarItems(k, similar_epsilon, rho)
+    replacement = PublishedReplacement(positive("replacement_epsilon", replacement_epsilon), kept)
+    similar_items = PublishedSimilarItems(k, positive("similar_epsilon", similar_epsilon), rho)
     checked_options(k, "static", "item", alpha, 0.0)
     domains = transfers.domains
     charge_unprotected(account, asked, Mode.PUBLISHED, PUBLISHED, transfers.name)

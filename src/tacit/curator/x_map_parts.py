@@ -18,8 +18,8 @@ from tacit.data.catalogue import Catalogue
 from tacit.data.clock import MISSING_TIME
 from tacit.data.pairs import TwoDomains
 from tacit.data.scale import Scale
-from tacit.errors import InvalidInput
-from tacit.messages.cross_domain_parts import known_ratings, place_of
+from tacit.errors import InvalidInput, UnknownName
+from tacit.messages.cross_domain_parts import asked_places, known_ratings, place_of
 from tacit.models.cross_domain.alter_egos import AlterEgos, alter_egos
 from tacit.models.cross_domain.averages import mean_of
 from tacit.models.cross_domain.legs import checked_order
@@ -28,7 +28,7 @@ from tacit.models.cross_domain.x_sim import XSim, x_sim
 
 NOBODY_IN_BOTH = (
     "nobody rated in both domains, so that no item of the source leads to one of the target: no item has a replacement, and every "
-    "prediction is its base, the mean of the item."
+    "prediction is its base: the mean of the item, moved by how high the user rates unless base='item'."
 )
 
 
@@ -166,11 +166,14 @@ def _row(codes: NDArray[np.int64], values: NDArray[np.float64], size: int) -> sp
     return sparse.csr_array((values, codes, np.array([0, codes.size])), shape=(1, size))
 
 
-def wanted_codes(items: Any, catalogue: Catalogue) -> NDArray[np.int64]:
+def wanted_codes(items: Any, held: Held) -> NDArray[np.int64]:
     """The codes of these target items; of all where none are named."""
     if items is None:
-        return np.arange(len(catalogue))
-    return np.array([catalogue.code(item) for item in items], dtype=np.int64)
+        return np.arange(len(held.target))
+    codes = asked_places(items, held.places)[1] - held.n_source
+    if (codes < 0).any():
+        raise UnknownName("an item that was asked for is in the source: only items of the target are predicted.")
+    return codes
 
 
 def best(predicted: Mapping[Any, float], rated: NDArray[Any], k: int) -> tuple[Any, ...]:

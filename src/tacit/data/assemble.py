@@ -162,8 +162,8 @@ def _check_values(values: NDArray[np.float32], scale: Scale, source: Source) -> 
     if not np.isfinite(values[row]):
         raise InvalidData(f"{where}: expected a number on the scale {scale}, found none or one that is not finite.")
     raise RatingOutsideScale(
-        f"{where}: the rating is not on the scale, {scale}. Mend the file or state its scale; outside='clip' moves what is below "
-        "or above it to its nearer end."
+        f"{where}: the rating is not on the scale, {scale}. Mend the file or state its scale; outside='clip' (of "
+        "`tacit transfer`: --outside clip) moves what is below or above it to its nearer end."
     )
 
 

@@ -69,10 +69,11 @@ class PublishedSimilarItems:
         return nothing(ONE_USER, REASONS[0], proof=PAGE).assuming(*REASONS[1:])
 
     def w(self, kth: float, sensitivity: float, candidates: int) -> float:
-        """min(Sim_k, (4 k SS / epsilon) ln(k (|v| - k) / rho)), with |v| the number of candidates."""
+        """min(Sim_k, (4 k SS / epsilon) ln(k (|v| - k) / rho)), with |v| the number of candidates; 0 where Sim_k is below
+        ``lowest``: a negative w would raise what is drawn above Sim_k."""
         spread = 4.0 * self.k * max(sensitivity, 0.0) / self.epsilon
         left = candidates - self.k
-        return min(kth - self.lowest, spread * math.log(self.k * left / self.rho)) if left > 0 else 0.0
+        return max(0.0, min(kth - self.lowest, spread * math.log(self.k * left / self.rho))) if left > 0 else 0.0
 
     def exponents(self, similarity: ArrayLike, sensitivity: ArrayLike) -> NDArray[np.float64]:
         """epsilon s^ / (4 k SS_ij) with s^ = max(s, Sim_k - w), for every row; minus infinity for what is no candidate."""

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 
 from tacit.checks import keep, whole
-from tacit.errors import InvalidMessage, UnknownName
+from tacit.errors import InvalidMessage
 from tacit.guarantees import Guarantee
 from tacit.messages import cross_domain_models as models
 from tacit.messages.cross_domain_parts import (
+    asked_places,
     checked_catalogues,
     checked_promise,
     checked_scale,
     known_ratings,
     load,
     of_format,
-    place_of,
     save,
 )
 from tacit.messages.cross_domain_replacements import Replacements
@@ -93,13 +93,7 @@ class TransferModel:
         if items is None:
             wanted, names = np.arange(len(self.source), self.model.n_items), list(self.target)
         else:
-            names = list(items)
-            found = [place_of(name, self._places) for name in names]
-            if None in found:
-                raise UnknownName(
-                    "an item that was asked for is in neither catalogue: ask for items that this model knows."
-                )
-            wanted = np.array(found, dtype=np.int64)
+            names, wanted = asked_places(items, self._places)
         rated, values = known_ratings(profile, self._places, self.scale)
         return dict(zip(names, self.model.predict(rated, values, wanted).tolist(), strict=True))
 

@@ -4,14 +4,14 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidInput, InvalidMessage
+from tacit.errors import InvalidInput, InvalidMessage, UnknownName
 from tacit.guarantees import Guarantee, LossKind, delta_of_gaussian, epsilon_of_rho
 from tacit.messages import fields
 from tacit.messages.private_slates_parts import Item, checked_guarantee, checked_items
@@ -97,6 +97,17 @@ def known_ratings(
             "or leave its item out."
         )
     return np.array([place for place, _ in known], dtype=np.int64), np.array(values, dtype=np.float64)
+
+
+def asked_places(items: Iterable[Any], places: Mapping[Any, int]) -> tuple[list[Any], NDArray[np.int64]]:
+    """Items that predictions are asked of, as they were named, and their places."""
+    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
+        raise InvalidInput("items must be a list of ids, also where it is a single one: [17].")
+    names = list(items)
+    found = [place_of(name, places) for name in names]
+    if None in found:
+        raise UnknownName("an item that was asked for is in neither catalogue: ask for items that are listed.")
+    return names, np.array(found, dtype=np.int64)
 
 
 def numbers(value: object, path: str, *, length: int, most: float = MOST) -> NDArray[np.float64]:

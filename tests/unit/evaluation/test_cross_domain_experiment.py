@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -228,16 +229,91 @@ def outcome(errors: dict[str, float]) -> Outcome:
 def test_verdicts_can_go_either_way() -> None:
     low = {names.NX_PUBLISHED: 0.7, names.PRS_TOP_NOISY: 0.8, names.PRS_VALID: 1.2, names.PRS_VALID_UB: 1.2, names.NX: 0.7,
            names.KNN: 0.65, names.ALS: 0.6, names.NX_MANY[3]: 0.6, names.NX_MANY[10]: 0.6, names.USER_MEAN_SOURCE: 0.9,
-           names.B3: 0.6, f"{names.B3} 2.0": 0.65}  # fmt: skip
+           names.B3: 0.6, f"{names.B3} 2.0": 0.65, names.B1: 1.2, names.B2_CAREFUL: 1.1}  # fmt: skip
     good = {claim.claim: claim.holds for claim in verdicts.verdicts(outcome(low))}
     assert [claim for claim, holds in good.items() if not holds] == [
         "w: NX-Map-ib has a lower error than ItemKNN-linked"
     ]
     high = {name: 2.0 - value for name, value in low.items()} | {f"{names.B3} 8.0": 1.5, names.B3_OFFSETS: 1.0}
-    high |= {f"{names.B3_OFFSETS} 8.0": 1.05, f"{names.B2_CAREFUL} 8.0": 1.05, names.NX: 1.35}
+    high |= {f"{names.B3_OFFSETS} 8.0": 1.05, f"{names.B2_CAREFUL} 8.0": 1.05, names.NX: 1.35, names.NX_SOURCE: 1.3}
     bad = {claim.claim: claim.holds for claim in verdicts.verdicts(outcome(high))}
     assert list(bad) == list(good)
     assert [claim for claim, holds in bad.items() if holds] == ["w: NX-Map-ib has a lower error than ItemKNN-linked"]
+
+
+def test_a_method_that_fell_back_to_offsets_is_not_compared_a_second_time() -> None:
+    told = "w: B3 has a lower error than B2, bridge at equal epsilon"
+    levels = {names.OFFSETS: 1.0, names.B2_CAREFUL: 1.0, names.B1: 1.1, names.B3: 0.9}
+    assert told not in {claim.claim for claim in verdicts.verdicts(outcome(levels))}
+    found = {claim.claim: claim for claim in verdicts.verdicts(outcome(levels | {f"{names.B2_CAREFUL} 2.0": 0.8}))}
+    assert not found[told].holds
+    assert found[told].evidence.startswith("epsilon 2")
+    assert "epsilon 8" not in found[told].evidence
+
+
+def swept(levels: dict[tuple[str, str], float]) -> dict[str, bool]:
+    """Verdicts on sweeps over made-up worlds; ``levels`` by method and by setting, by default 1."""
+    found, users, scatter = Outcome(), np.arange(50), np.linspace(-0.001, 0.001, 50)
+    settings: list[tuple[str, str, dict[str, int | float | str]]] = [
+        *((PLAIN, f"overlap {share}", {"overlap": share}) for share in (0.02, 0.2, 0.8)),
+        *((PLAIN, f"{d} {a}", {"drift": d, "alpha": a}) for d in ("none", "strong") for a in (0.0, 0.03)),
+        *((PLAIN, f"W {width}", {"W": width}) for width in (0, 50)),
+        *((sweeps.BY_USERS, f"users {count}", {"users": count, "epsilon": 2.0}) for count in (500, 1000)),
+    ]
+    for world, name, setting in settings:
+        for method in (names.NX, names.B3, names.B3_OFFSETS):
+            values = levels.get((method, name), 1.0) + scatter
+            key = method, settled({"world": world, **setting})
+            found.scored[key] = Scored(values, values**2, users, values, values)
+    return {claim.claim: claim.holds for claim in verdicts.verdicts(found)}
+
+
+SWEPT = (
+    ("from 2 % to 20 %", {(names.NX, "overlap 0.2"): 0.9, (names.NX, "overlap 0.8"): 0.9}, {(names.NX, "overlap 0.02"): 0.9}),
+    ("from 20 % to 80 %", {(names.NX, "overlap 0.8"): 1.009}, {(names.NX, "overlap 0.8"): 0.98}),
+    ("from 20 % to 80 %", {}, {(names.NX, "overlap 0.8"): 1.02}),
+    ("neither helps nor costs", {(names.NX, "none 0.03"): 1.004}, {(names.NX, "none 0.03"): 1.006, (names.NX, "strong 0.03"): 1.1}),
+    ("neither helps nor costs", {}, {(names.NX, "none 0.03"): 0.99, (names.NX, "strong 0.03"): 0.99}),
+    ("W = 50 is better", {(names.NX, "W 50"): 0.9}, {(names.NX, "W 0"): 0.9}),
+    ("however few the users", {(names.B3, "users 500"): 1.004}, {(names.B3, "users 500"): 1.006}),
+    ("falls as users are added", {(names.B3, "users 1000"): 1.009}, {(names.B3, "users 1000"): 1.02}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "good", "bad"), SWEPT)
+def test_verdicts_on_sweeps_can_go_either_way(
+    told: str, good: dict[tuple[str, str], float], bad: dict[tuple[str, str], float]
+) -> None:
+    for levels, holds in ((good, True), (bad, False)):
+        assert {one for claim, one in swept(levels).items() if told in claim} == {holds}
+
+
+def test_theorem_two_holds_where_nobody_moves_a_similarity_further(
+    known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(theorems, "local_sensitivity", lambda *_: 0.0)
+    assert [claim.holds for claim in theorems.sensitivities(known, 1).claims] == [True]
+
+
+def test_two_ways_that_differ_are_told_apart(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = theorems.x_sim
+
+    def off(legs: Any, way: str) -> Any:
+        found = real(legs, way)  # type: ignore[arg-type]
+        return replace(found, values=found.values * (1.0 + 1e-6)) if way == "quadrature" else found
+
+    monkeypatch.setattr(theorems, "x_sim", off)
+    assert [claim.holds for claim in theorems.two_ways(known).claims] == [False]
+
+
+@pytest.mark.parametrize(("share", "holds"), [(0.96, False), (0.98, True)])
+def test_replacements_at_a_large_epsilon_are_those_of_nx_map_or_not(
+    known: Known, share: float, holds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tried, "_same", lambda *_: share)
+    few = tried.What((names.NX,), published=False, moments=False, prices=True, draws=0)
+    found = tried.tried([lambda: known.held], few, Effort.QUICK, 1)
+    assert [claim.holds for claim in found.claims] == [holds]
 
 
 def test_equal_figures_bear_out_only_what_says_no_worse() -> None:

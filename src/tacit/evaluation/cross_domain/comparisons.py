@@ -48,6 +48,12 @@ class Table:
         if tried:
             yield Claim(by, f"{self.world}: {told}", all(one.value >= -room for _, one in tried), _evidence(tried))
 
+    def level(self, by: str, told: str, apart: Apart, room: float) -> Iterator[Claim]:
+        """Whether no difference is further than ``room`` from 0, either way."""
+        tried = [(name, one) for name, one in apart if one is not None]
+        if tried:
+            yield Claim(by, f"{self.world}: {told}", all(abs(one.value) <= room for _, one in tried), _evidence(tried))
+
 
 def _evidence(tried: Sequence[tuple[str, Estimate]]) -> str:
     return "; ".join(f"{name}{': ' if name else ''}{one}" for name, one in tried)

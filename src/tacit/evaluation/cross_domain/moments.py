@@ -27,7 +27,7 @@ from tacit.models.cross_domain.transfer import Transfer
 
 MOST_ITEMS = 50  # ratings of a user in the first release
 NOISE_EDGE = 2.0  # of B2: where noise ends
-_NEVER = 1e-9  # an edge below every eigenvalue: the paper's mapping wherever the domains are linked at all
+_NEVER = 1e-9  # an edge below every eigenvalue
 NoiseOf = Callable[[str], Noise]
 
 
@@ -85,8 +85,10 @@ def _first(known: Known, epsilon: float | str, noise: Noise) -> Iterator[Tried]:
         found = mechanism.release(held.ratings, noise).value
     guarantee = None if epsilon == names.INF else mechanism.guarantee
     parts = found.matrix(), found.values, found.counts
-    mapped = honest_x_map(*parts, found.sds, held.n_source, settings, edge=_NEVER)
+    mapped = honest_x_map(*parts, found.sds, held.n_source, settings, edge=_NEVER, anyway=True)
     yield Tried(names.B1, predicted(known, mapped), guarantee, {LINKING: mapped.crossing})
+    careful = honest_x_map(*parts, found.sds, held.n_source, settings)
+    yield Tried(names.B1_CAREFUL, predicted(known, careful), guarantee, _told(careful))
     for method, edge in ((names.B2, NOISE_EDGE), (names.B2_CAREFUL, EDGE)):
         crossed = bridge(*parts, found.users, found.sds, held.n_source, settings, edge=edge)
         yield Tried(method, predicted(known, crossed), guarantee, _told(crossed))

@@ -25,7 +25,13 @@ COLOURS = {
 PRIVATE = (
     names.OFFSETS, names.B1, names.B2, names.B2_CAREFUL, names.B3_OFFSETS, names.B3, names.B3_OWN, names.TABLE
 )  # fmt: skip
-LEVELS = {names.NX: "-", names.ITEM_AVERAGE: "--", names.PRS_TOP_NOISY: ":", names.PRS_VALID_NOISY: "-."}
+LEVELS = {
+    names.NX_SOURCE: (0, (5, 1)),
+    names.NX: "-",
+    names.ITEM_AVERAGE: "--",
+    names.PRS_TOP_NOISY: ":",
+    names.PRS_VALID_NOISY: "-.",
+}
 _ACROSS = 3  # panels in a row
 _LEVEL_COLOURS = {names.PRS_TOP_NOISY: "#d62728", names.PRS_VALID_NOISY: "#d62728"}
 
@@ -157,7 +163,7 @@ def honesty(world: str) -> Panel:
                     continue
                 label = (
                     f"{method} (no privacy)"
-                    if method in (names.NX, names.ITEM_AVERAGE)
+                    if method in (names.NX, names.NX_SOURCE, names.ITEM_AVERAGE)
                     else f"{method} (epsilon = inf)"
                 )
                 colour = _LEVEL_COLOURS.get(method, "grey")

@@ -97,8 +97,12 @@ def honest_x_map(
     *,
     k: int = 50,
     edge: float = EDGE,
+    anyway: bool = False,
 ) -> HonestXMap:
-    """From G (with its diagonal), d and n; ``sigmas`` are the deviations of G, d, n and of users, as released."""
+    """From G (with its diagonal), d and n; ``sigmas`` are the deviations of G, d, n and of users, as released.
+
+    ``anyway``: items are replaced even where nothing is seen to link the domains, for comparison.
+    """
     k, edge = whole("k", k, least=1), positive("edge", edge)
     noise, sigma_d, sigma_n, _ = (deviation("a sigma", sigma) for sigma in sigmas)
     base = own_offsets(d, n, sigma_d, sigma_n, n_source, settings)
@@ -116,7 +120,7 @@ def honest_x_map(
     )
     if found.size and n_target and base.n_source:
         across, inside = cosine[: base.n_source, base.n_source :], cosine[base.n_source :, base.n_source :]
-        if crossing:  # the largest of numbers that are mere noise is no replacement
+        if crossing or anyway:  # the largest of numbers that are mere noise is no replacement
             best = across.argmax(axis=1)
             replacements = np.where(across.max(axis=1) > 0.0, best, NONE)
         # the item itself is no evidence of itself (a real rating of it is no prediction either) and takes none of its k places
