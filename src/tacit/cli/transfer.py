@@ -13,7 +13,7 @@ from tacit.cli.transfer_files import (
     read_profile,
     read_release,
     require_lists,
-    tell_listed,
+    require_rated,
 )
 
 if TYPE_CHECKING:
@@ -120,7 +120,9 @@ def release(
     request_id: Annotated[
         str | None, typer.Option(help="A new id is a new release, of what the ratings are by then, and a new charge.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Release also where no item of a list was rated.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Release also where no item of a list was rated, without looking.")
+    ] = False,
     json_file: Json = None,
 ) -> None:
     """Charge the ledger, draw, keep, and write what was drawn: it may be sent to anybody, and used for any number of predictions.
@@ -149,8 +151,8 @@ def release(
     lists = None
     if source_items is not None and target_items is not None:
         lists = read_lists(source_items, target_items, item)
-        named = (source_items, source), (target_items, source if target is None else target)
-        tell_listed(named, parts, lists, sure=yes)
+        if not yes:
+            require_rated(((source_items, source), (target_items, source if target is None else target)), parts, lists)
     elif not public_catalogue:
         require_lists(parts)
     options: dict[str, Any] = {"least": least}

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tacit.cli.output import counted
-
 if TYPE_CHECKING:
     from tacit.data import Ratings, TwoDomains
 
@@ -89,27 +87,21 @@ def _lines(file: Path, column: str) -> list[str]:
     return lines
 
 
-def tell_listed(
-    places: Iterable[tuple[Path, str]], found: "Iterable[Ratings]", lists: Iterable[list[Any]], *, sure: bool
-) -> None:
-    """How many items of each list were rated, for the curator's own eyes, before anything is charged.
+def require_rated(places: Iterable[tuple[Path, str]], found: "Iterable[Ratings]", lists: Iterable[list[Any]]) -> None:
+    """Refuses a list of which nobody rated any item, before anything is charged, for the curator's own eyes.
 
-    Lists that were swapped or belong to something else would leave out every rating, and use up the budget all the same.
+    Lists that were swapped or belong to something else would leave out every rating, and use up the budget all the same. How many
+    were rated is not told: that would be a number about the ratings which nobody paid for.
     """
     import numpy as np
 
     for (file, ratings_file), ratings, ids in zip(places, found, lists, strict=True):
         rated = np.asarray(ratings.catalogue.ids)[ratings.item_counts > 0].astype(str)
-        listed = {str(one) for one in ids}
-        count = len(listed.intersection(rated.tolist()))
-        if not count and not sure:
+        if not {str(one) for one in ids}.intersection(rated.tolist()):
             raise typer.BadParameter(
                 f"no item of {file} was rated in {ratings_file}: is it the list of the other domain, or are ids written "
                 "differently? Nothing was charged. --yes releases all the same."
             )
-        typer.echo(
-            f"tacit: {count:,} of the {counted(len(listed), 'item')} in {file} were rated in {ratings_file}.", err=True
-        )
 
 
 def _is_number(written: str) -> bool:

@@ -40,6 +40,18 @@ def require_named(ledger: PrivacyLedger, subject: str) -> None:
         )
 
 
+def require_unrelated(ledger: PrivacyLedger, subject: str) -> None:
+    """Refuses a new subject that nobody named, if its data set is one of two domains whose users the ledger knows already."""
+    data = subject.removeprefix(CALLED_AFTER_DATA)
+    for known in list(islice(ledger.subjects(), _LOOKED_AT)):
+        pair = known.removeprefix(CALLED_AFTER_DATA)
+        if pair != known and (pair.startswith(f"{data} and ") or pair.endswith(f" and {data}")):
+            raise InvalidParameter(
+                f"this ledger knows {known!r}, and {data!r} is one of these two domains: its people would get a second budget. "
+                f"Name them alike, subject={known!r}; or by another name, if nobody of them is known."
+            )
+
+
 def require_fits(guarantee: Guarantee, terms: Terms) -> None:
     """Refuses what a new subject could never be charged under these terms, before they are agreed."""
     cost = price(guarantee, terms)

@@ -7,6 +7,7 @@ from tacit.curator.slate_account import SlateAccount
 from tacit.errors import GuaranteeRefused
 from tacit.guarantees import Guarantee
 
+PUBLIC = "the lists of items and all settings are public"
 SERVED = "what a served user sees is computed from the release and her own ratings alone"
 
 

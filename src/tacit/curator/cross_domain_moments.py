@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tacit.checks import member, whole
 from tacit.curator.cross_domain_budget import in_units, mu_within
-from tacit.curator.cross_domain_modes import SERVED, Asked, Mode
+from tacit.curator.cross_domain_modes import PUBLIC, SERVED, Asked, Mode
 from tacit.curator.cross_domain_rows import LEAST_RATINGS, BothDomains
 from tacit.curator.slate_account import SlateAccount
 from tacit.errors import InvalidParameter
@@ -69,7 +69,7 @@ def release(
         )
     listed, wanted, least = transfers.listed, member("post", Post, post), whole("least", least, least=1)
     plan = planned(wanted, listed, _chosen(settings, users, wanted, listed), asked, account.terms.accounting)
-    guarantee = account.promised(plan.mechanism.guarantee, (*listed.assumed, SERVED))
+    guarantee = account.promised(plan.mechanism.guarantee, (*listed.assumed, PUBLIC, SERVED))
     account.require_size(listed.id_bytes + _NUMBER * plan.numbers + len(account.packed(guarantee.to_json())))
     what = account.digest(Mode.MOMENTS.value, wanted.value, plan.mechanism, plan.model_of, listed.digest, least)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import member
-from tacit.curator.agreeing import agree, known_terms, require_fits, require_named
+from tacit.curator.agreeing import agree, known_terms, require_fits, require_named, require_unrelated
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged
 from tacit.guarantees import ONE_USER, Guarantee, Release
 from tacit.guarantees.zcdp import rho_exactly
@@ -195,6 +195,8 @@ class SlateAccount:
             raise Conflict("this subject of the ledger is protected in another unit: name another subject.")
         self._new = known is None and self.kind.late
         if not self._new:
+            if known is None and not self._named:
+                require_unrelated(self.ledger, self.subject)
             agree(self.ledger, self.subject, wished)
             return wished
         if not self._named:

@@ -101,6 +101,21 @@ def test_slates_of_one_domain_are_named_as_ever(tmp_path: Path) -> None:
     assert subjects(tmp_path) == ["users of films", "users of films again"]
 
 
+@pytest.mark.parametrize("part", ["source", "target"])
+def test_slates_of_one_of_two_known_domains_get_no_second_budget(tmp_path: Path, part: str) -> None:
+    with curator(tmp_path) as both:
+        both.release(least=1)
+    one = getattr(small(), part)
+    with pytest.raises(InvalidParameter, match=r"one of these two domains.*subject='users of books and films'"):
+        curator(tmp_path, one)
+    assert subjects(tmp_path) == ["users of books and films"]
+    with curator(tmp_path, one, subject="users of books and films") as same, pytest.raises(BudgetExhausted):
+        same.slate(2, 0.9)
+    with curator(tmp_path, replace(one, name="music")) as others:
+        others.slate(2, 0.9)
+    assert subjects(tmp_path) == ["users of books and films", "users of music"]
+
+
 @pytest.mark.parametrize(
     ("mode", "options", "asked", "larger"),
     [

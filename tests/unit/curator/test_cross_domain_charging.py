@@ -14,7 +14,7 @@ import pytest
 
 import tacit.data
 from tacit.curator import Curator, slate_account
-from tacit.curator.cross_domain_modes import SERVED
+from tacit.curator.cross_domain_modes import PUBLIC, SERVED
 from tacit.curator.cross_domain_rows import BothDomains
 from tacit.curator.fit import RATED_AT_ALL
 from tacit.data.pairs import TwoDomains
@@ -22,6 +22,7 @@ from tacit.errors import BudgetExhausted, Conflict, InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind
 from tacit.ledger import Accounting, Budget, PrivacyLedger
 from tacit.mechanisms import SYSTEM_NOISE, ReplayedNoise
+from tacit.mechanisms.private_replacement import PUBLIC_LISTS
 from tacit.messages.cross_domain import Replacements, TransferModel
 from tacit.models.cross_domain.settings import TransferSettings
 from tests.unit.curator.cross_domain_world import TABLE, curator, small, world
@@ -378,7 +379,7 @@ def test_the_promise_says_what_it_assumes(tmp_path: Path, mode: str) -> None:
     listed = small(np.tile(TABLE, (3, 1)))
     with curator(tmp_path, listed, ledger=tmp_path / "listed.db") as holder:
         assumes = holder.release(mode=mode).guarantee.assumes
-        assert SERVED in assumes
+        assert {SERVED, PUBLIC if mode == "moments" else PUBLIC_LISTS} <= assumes
         assert RATED_AT_ALL not in assumes
 
 

@@ -116,6 +116,14 @@ def test_rows_have_errors_over_users() -> None:
     assert {NDCG, RECALL} <= set(found)
 
 
+def test_the_error_of_a_root_is_that_of_its_square_by_twice_the_root() -> None:
+    """Squares 1 and 9 of two users: 5 on average, each 4 away, so 5 ± 4; and sqrt 5 ± 4 / (2 sqrt 5)."""
+    found = {row.metric: row for row in measures.rows("m", of([1.0, 3.0], [0, 1]))}
+    assert (found[RMSE].value, found[RMSE].stderr) == (pytest.approx(2.236068), pytest.approx(0.894427))
+    exact = {row.metric: row for row in measures.rows("m", of([0.0, 0.0], [0, 1]))}
+    assert (exact[RMSE].value, exact[RMSE].stderr) == (0.0, 0.0)
+
+
 def test_scores_are_gathered_over_draws_and_splits() -> None:
     gathered, promise = Gathering(), pure(1.0, ONE_USER)
     for errors in ([1.0, 1.0], [3.0, 3.0]):

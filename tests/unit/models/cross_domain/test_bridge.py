@@ -56,6 +56,15 @@ def test_it_is_the_regression_that_its_formula_says() -> None:
     assert made.directions == given.shape[1] > 0
 
 
+def test_where_noise_sets_the_ridge_it_is_scaled_as_its_block_is() -> None:
+    """One item in each domain, noise 2; one of four users of the source is in both: 16 / 4 = 4 inside the source, noise 2 / 4.
+
+    So the ridge is 2 max(.4, .5) = 1, and 10 between the domains weighs 10 / (4 + 1) = 2.
+    """
+    made = bridge([[16.0, 10.0], [10.0, 20.0]], [0.0, 0.0], [9.0, 1.0], [3.0, 0.0, 1.0], (2.0, 0.0, 0.0, 0.0), 1, OWN)
+    assert made.weights @ made.loadings.T == pytest.approx(2.0)
+
+
 def test_the_edge_is_scaled_as_its_block_is() -> None:
     """So much noise that the second direction of the target stands above the edge of the scaled block, and would not unscaled."""
     gram, d, n, users = released(planted()[0])

@@ -122,6 +122,26 @@ def test_no_more_directions_cross_than_are_used() -> None:
     assert made.remark == "One direction of taste stands above the noise and is seen in both domains."
 
 
+def test_directions_inside_a_domain_are_looked_along_from_two_deviations_on() -> None:
+    """4 + 4 items, sigma 1: the noise inside a domain ends at 2 sqrt 4 = 4. The strongest directions of both are linked by 3.7,
+    above the noise of a 1 x 1 block, 3.5, and below that of 2 x 1, 3.91: a second direction above 4 hides the link."""
+    signs = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2.0  # orthonormal rows
+
+    def inside(first: float, second: float) -> Any:
+        rest = -(first + second) / 2.0  # eigenvalues that add up to 0: no diagonal
+        return (signs.T * [first, second, rest, rest]) @ signs
+
+    across = 3.7 * np.outer(signs[0], signs[0])
+    for second, found in ((4.0 - 1e-6, 1), (4.0 + 1e-6, 0)):
+        for source, target in ((second, -4.0), (-4.0, second)):
+            gram = np.block([[inside(12.0, source), across], [across.T, inside(12.0, target)]])
+            made = factor_posterior(
+                np.zeros(8), np.ones(8), 1.0, 1.0, np.arange(8), gram, 1.0, 4, replace(SETTINGS, edge=1.0)
+            )
+            assert made.crossing == found
+            assert (made.predict([0], [5.0]) != made.offsets.predict([0], [5.0])).any() == (found > 0)
+
+
 def test_an_eigenvalue_counts_above_the_edge_and_not_below() -> None:
     """One spike b b^T in 4 items has the eigenvalue |b|^2 without its diagonal: 2.1 sigma sqrt 4 = 4.2 sigma decides."""
     gram = np.ones((4, 4)) * 5.0  # eigenvalue 15 off the diagonal
