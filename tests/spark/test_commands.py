@@ -83,7 +83,7 @@ def test_the_model_is_the_one_that_one_machine_makes(session: SparkSession, tmp_
     models = []
     for name, rows in (("one", world.table()[0]), ("spark", spread)):
         noise = ReplayedNoise(11)
-        domains = BothDomains(*lists, SCALE, lambda least, rows=rows: rows)
+        domains = BothDomains(*lists, SCALE, lambda least, rows=rows: rows, "two domains")
         curator = Curator(domains, ledger=tmp_path / f"{name}.db", noise=noise, unprotected=[noise.caveat])
         models.append(curator.release(8.0, users=300, least=1))
         curator.close()
@@ -114,6 +114,7 @@ def test_a_wrong_call_is_one_line_and_charges_nothing(
     pq.write_table(pa.table({"item": [1, 2], "domain": ["source", "target"]}), place)
     ledger = tmp_path / "curator.db"
     asked = ["moments", place, "--items", place, "--scale", "1", "5", "--ledger", str(ledger), "--out", out]
+    asked += ["--subject", "all"]
     assert main([*asked, *words], session) == status
     found = capsys.readouterr().err
     assert told in found
@@ -125,37 +126,28 @@ def test_a_model_is_not_written_over_the_ledger(
     session: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place, ledger = str(tmp_path / "items.parquet"), tmp_path / "curator.db"
-    same = ["--ledger", str(ledger), "--out", f"{tmp_path}/./curator.db"]
+    same = ["--subject", "all", "--ledger", str(ledger), "--out", f"{tmp_path}/./curator.db"]
     assert main(["moments", place, "--items", place, "--scale", "1", "5", *same], session) == 2
     assert "name the same place" in capsys.readouterr().err
     assert not ledger.exists()
 
 
-def test_ratings_by_another_name_get_no_second_budget(
+def test_users_must_be_named_and_a_refused_first_release_settles_nothing(
     session: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ratings, items = write(small(), session, tmp_path)
-    words = [
-        "moments",
-        ratings,
-        "--items",
-        items,
-        "--scale",
-        "1",
-        "5",
-        "--ledger",
-        str(tmp_path / "curator.db"),
-        "--least",
-        "1",
-    ]
-    words += ["--out", str(tmp_path / "model.json")]
-    assert main([*words, "--epsilon", "3"], session) == 1  # and settles nothing
+    words = ["moments", ratings, "--items", items, "--scale", "1", "5", "--least", "1"]
+    words += ["--ledger", str(tmp_path / "curator.db"), "--out", str(tmp_path / "model.json")]
+    with pytest.raises(SystemExit) as end:  # files are not who is in them
+        main(words)
+    assert end.value.code == 2
+    assert "--subject" in capsys.readouterr().err
+    words += ["--subject", "readers"]
+    assert main([*words, "--epsilon", "3"], session) == 1
     assert "--budget" in capsys.readouterr().err
     assert main([*words, "--budget", "3", "1e-6"], session) == 0
-    assert main([*words, "--name", "December"], session) == 2
-    assert "It knows 'users of two domains'." in capsys.readouterr().err
     with PrivacyLedger.open(tmp_path / "curator.db") as opened:
-        assert list(opened.subjects()) == ["users of two domains"]
+        assert list(opened.subjects()) == ["readers"]
 
 
 def test_an_error_of_spark_is_one_line_without_its_text(

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +117,18 @@ def test_every_user_is_whole_and_in_one_place_among_many_partitions(session: Spa
         assert np.array_equal(many.totals(OFFSETS), OFFSETS.totals(TABLE))
     finally:
         session.conf.set("spark.sql.shuffle.partitions", "3")
+
+
+def test_the_last_thing_before_users_are_added_up_is_that_each_is_put_into_one_partition(session: SparkSession) -> None:
+    """Whatever the planner does before: where the number is stated it may neither split nor leave out this step."""
+    frame = SparkRows(WORLD.frame(session), coded(WORLD.listed(session)))._frame
+    plan = frame._jdf.queryExecution().optimizedPlan().toString().splitlines()
+    assert plan[0].startswith("Sort [user")
+    assert re.fullmatch(r"\+- RepartitionByExpression \[user#\d+\], 3", plan[1])
+    executed = frame._jdf.queryExecution().executedPlan().toString()
+    last = next(line for line in executed.splitlines() if "Exchange" in line)
+    assert "hashpartitioning(user" in last
+    assert "REPARTITION_BY_NUM" in last
 
 
 def test_no_row_is_refused_and_what_is_not_listed_does_not_count(session: SparkSession) -> None:

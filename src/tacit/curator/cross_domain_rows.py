@@ -39,7 +39,7 @@ class BothDomains:
     target: Catalogue
     scale: Scale
     read: Callable[[int], Rows] = field(repr=False)
-    name: str = "two domains"
+    name: str  # by which their users are known, if they have no other name: other ratings, another one
     assumed: tuple[str, ...] = ()
     people: str = ""  # what their users are called; by default as the domains are
 

@@ -10,10 +10,14 @@ import pytest
 
 from tacit.curator.nx_map import NX, NXMap
 from tacit.curator.published_x_map import PUBLISHED, PublishedXMap
+from tacit.curator.x_map_parts import Graph
 from tacit.data.pairs import TwoDomains
 from tacit.errors import GuaranteeRefused, InvalidInput, InvalidParameter, UnknownName
 from tacit.ledger import Budget
 from tacit.mechanisms import ReplayedNoise
+from tacit.mechanisms.published_x_map import PublishedReplacement
+from tacit.mechanisms.published_x_map_items import PublishedSimilarItems
+from tacit.mechanisms.similarity_sensitivity import centred, similarities
 from tests.unit.curator.cross_domain_world import BY_HAND, TABLE, curator, ratings, small, world
 from tests.unit.curator.slates_world import CountedNoise
 
@@ -84,6 +88,18 @@ def test_prediction_by_hand(tmp_path: Path) -> None:
         assert holder.statement().charges == 1  # one thing that promises nothing, however often it is made
 
 
+@pytest.mark.parametrize("significant", [0, 6, None])
+def test_similarities_of_a_prediction_count_by_how_many_rated_both(tmp_path: Path, significant: int | None) -> None:
+    """Three rated 3 and 5, and as many 4 and 5: fully without a bound, half of six, and 3 / 50 of the default."""
+    options: dict[str, Any] = {} if significant is None else {"significant": significant}
+    with curator(tmp_path, unprotected=["nx"]) as holder:
+        made = holder.release(mode="nx", base="item", least=1, alpha=0.0, **options)
+    share = {0: 1.0, 6: 0.5, None: 0.06}[significant]
+    first, second = share * 0.198137, share * -0.558799
+    moved = (first * (5.0 - 17 / 6) + second * (2.0 - 3.5)) / (first - second + 0.2)
+    assert made.predict({3: 5.0, 4: 2.0}, [5]) == {5: pytest.approx(3.0 + moved, abs=1e-5)}
+
+
 def test_a_reader_of_the_source_is_measured_against_the_source(tmp_path: Path) -> None:
     with (
         curator(tmp_path, apart(), unprotected=["nx"]) as holder,
@@ -136,8 +152,24 @@ def test_a_profile_says_how_its_owner_rates_items(nx: NXMap) -> None:
     for wrong in (float("nan"), 5.5, 0.0, "five"):
         with pytest.raises(InvalidInput, match="on the scale, from 1 to 5"):
             nx.predict({0: wrong})  # type: ignore[dict-item]
-    with pytest.raises(UnknownName, match="no item 77"):
-        nx.predict(READER, [77])
+
+
+def test_items_are_asked_for_in_a_list_of_ids_of_the_target(nx: NXMap, tmp_path: Path) -> None:
+    assert nx.predict(READER, ["5", 3]) == nx.predict(READER, [5, 3])
+    assert list(nx.predict(READER, ["5", 3])) == [5, 3]
+    for unknown in (77, "77", "05", 5.0, True, None):
+        with pytest.raises(UnknownName, match="an item that was asked for is in neither catalogue"):
+            nx.predict(READER, [3, unknown])
+    for of_source in (0, 2, "2"):
+        with pytest.raises(UnknownName, match="only items of the target are predicted"):
+            nx.predict(READER, [3, of_source])
+    with curator(tmp_path, ledger=tmp_path / "moments.db") as holder:
+        model = holder.release(1.0, 1e-6)
+    assert list(model.predict(READER, [5, 3])) == [5, 3]
+    for made in (nx, model):
+        for single in (5, "5", b"5", 5.0):
+            with pytest.raises(InvalidInput, match="items must be a list of ids"):
+                made.predict(READER, single)
 
 
 # ---- what promises nothing
@@ -252,6 +284,44 @@ def test_published_prediction_is_the_papers_formula(tmp_path: Path) -> None:
         own = [(s, reader[int(target.ids[j])] - items[j]) for j, s in zip(chosen, cosine, strict=True) if j < 30]
         offset = sum(s * d for s, d in own) / sum(abs(s) for s, _ in own) if own else 0.0
         assert found == pytest.approx(np.clip(items[code] + offset, 0.5, 5.0))
+
+
+@pytest.mark.parametrize(("alpha", "expected"), [(0.0, 4.674508), (None, 4.670671), (1.0, 4.576927)])
+def test_published_predictions_weigh_ratings_by_their_age(tmp_path: Path, alpha: float | None, expected: float) -> None:
+    """As by hand above: with so much epsilon that no noise is left. By default alpha is .03."""
+    options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
+    with curator(tmp_path, unprotected=["published"]) as holder:
+        made = holder.release(mode="published", similar_epsilon=1e9, least=1, **options)
+    assert made.predict({3: 5.0, 4: 2.0}, [5], times={3: 1, 4: 2}) == {5: pytest.approx(expected, abs=1e-6)}
+    assert made.predict({3: 5.0, 4: 2.0}, [5]) == {5: pytest.approx(4.674508, abs=1e-6)}  # no times, no age
+
+
+def test_what_is_not_said_is_as_the_paper_has_it(tmp_path: Path) -> None:
+    made = published(tmp_path)
+    assert made._replacement == PublishedReplacement(epsilon=0.3, kept=10)
+    assert made._similar == PublishedSimilarItems(k=50, epsilon=0.8, rho=0.1, lowest=0.0)
+
+
+def test_by_default_any_of_the_ten_strongest_comes_as_a_replacement(tmp_path: Path) -> None:
+    made = published(tmp_path)
+    held = made._held
+    strength = np.abs(Graph().x_sim(held.table, held.n_source).values.toarray())
+    ranks = [int((strength[item] > strength[item, made._codes[item]]).sum()) for item in range(held.n_source)]
+    assert sorted(set(ranks)) == list(range(10))
+
+
+def test_by_default_similarities_have_noise_of_their_sensitivity_by_half_of_the_epsilon(tmp_path: Path) -> None:
+    """Laplace noise of scale SS / .4 is as large on average; 40 items with up to 39 others each."""
+    made = published(tmp_path)
+    made.predict({})
+    exact, sizes = similarities(centred(made._held.table[:, made._held.n_source :]), np.arange(40)), []
+    for item, (others, cosine) in made._drawn.items():
+        scale = np.maximum(exact.sensitivity[item, others], 0.0) / 0.4
+        noise = np.abs(cosine - exact.cosine[item, others])
+        assert noise[scale == 0.0].tolist() == pytest.approx([0.0] * int((scale == 0.0).sum()), abs=1e-12)
+        sizes.extend((noise[scale > 0.0] / scale[scale > 0.0]).tolist())
+    assert len(sizes) > 800
+    assert np.mean(sizes) == pytest.approx(1.0, abs=0.15)
 
 
 def test_ratings_that_lie_elsewhere_have_no_map(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_who_has_too_few_ratings_in_a_domain_has_no_part_in_it(tmp_path: Path) -
     """Two readers of items 0 and 1 like 4 as they like 0; six who rated 0 alone in the source like 3 so."""
     table = np.array([[5, 1, 0, 1, 5], [1, 5, 0, 5, 1], *[[5, 0, 0, 5, 1], [1, 0, 0, 1, 5]] * 3])
     for least, found in ((1, 3), (2, 4)):
-        assert drawn(tmp_path / str(least), small(table), sources=[0], significant=0, least=least).replacement(0) == found
+        assert drawn(tmp_path, small(table), sources=[0], significant=0, least=least).replacement(0) == found
 
 
 def test_with_little_epsilon_every_candidate_may_come(tmp_path: Path) -> None:

@@ -157,13 +157,13 @@ def test_an_item_of_both_domains_is_refused_also_where_one_has_numbers_and_the_o
     domains = small()
     text = replace(domains.target.catalogue, ids=np.array(["1", "a", "b"]))
     with pytest.raises((InvalidParameter, ValueError), match="both domains"):
-        BothDomains(domains.source.catalogue, text, STARS, lambda least: None)
+        BothDomains(domains.source.catalogue, text, STARS, lambda least: None, "both")
 
 
 def test_items_named_by_numbers_and_by_texts_are_refused_as_no_message_carries_both() -> None:
     text = Catalogue(np.array(["a", "b", "c"]))
     with pytest.raises(InvalidParameter, match="name all by texts"):
-        BothDomains(small().source.catalogue, text, STARS, lambda least: None)
+        BothDomains(small().source.catalogue, text, STARS, lambda least: None, "both")
 
 
 def test_a_scale_beyond_what_a_message_carries_is_refused() -> None:
@@ -175,7 +175,7 @@ def test_neither_repr_nor_digest_reads_a_rating() -> None:
     def read(least: int) -> Any:
         raise AssertionError("read")
 
-    both = BothDomains(small().source.catalogue, small().target.catalogue, STARS, read)
+    both = BothDomains(small().source.catalogue, small().target.catalogue, STARS, read, "two domains")
     assert both.digest
     assert repr(both) == "BothDomains('two domains': 3 and 3 items)"
 

@@ -65,7 +65,11 @@ def test_fifty_similar_items_of_a_profile_count_in_a_linked_prediction() -> None
     table = rng.integers(1, 6, (40, 124))  # every user rated all; about half of the 120 source items are similar to one
     table[:3, 120:] = 0
     known = known_of(table, 120, [0, 1, 2], shrink=0)
-    ready, users, items = linked(known.all_source, known.target, 0), np.repeat(np.arange(3), 4), np.tile(np.arange(4), 3)
+    ready, users, items = (
+        linked(known.all_source, known.target, 0),
+        np.repeat(np.arange(3), 4),
+        np.tile(np.arange(4), 3),
+    )
     level = levels(known.held.ratings, mean_of(known.target))
     for method, options in ((names.KNN, {}), (names.KNN_SHRUNK, {"shrink": 0.2, "level": level})):
         found = METHODS[method](known, rng)

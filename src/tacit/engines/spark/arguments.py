@@ -11,7 +11,7 @@ _EXAMPLES = """examples:
   python -m tacit.engines.spark similarities ratings.parquet --out films --scale 1 5 --most-each 1000
   python -m tacit.engines.spark x-sim films --out films
   python -m tacit.engines.spark moments ratings.parquet --items items.parquet --scale 1 5 --epsilon 2 --delta 1e-6 \\
-      --ledger curator.db --out model.json
+      --subject readers --ledger curator.db --out model.json
 
 on a cluster, with tacit installed where its Python runs:
   spark-submit --master spark://... "$(python -c 'import tacit.engines.spark.__main__ as m; print(m.__file__)')" moments ...
@@ -77,8 +77,9 @@ def _moments(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> ar
     part.add_argument("--post", choices=[one.value for one in Post], default="factors", help=_POST)
     part.add_argument("--ledger", required=True, metavar="FILE", help="what is charged, before anything is drawn")
     part.add_argument("--budget", type=float, nargs=2, metavar=("EPSILON", "DELTA"), help=_BUDGET)
-    part.add_argument("--subject", metavar="NAME", help="these users in the ledger: the same people, the same name")
-    part.add_argument("--name", default="two domains", help="of the ratings (two domains)")
+    part.add_argument(
+        "--subject", required=True, metavar="NAME", help="who they are in the ledger: same people, same name"
+    )
     part.add_argument("--request-id", metavar="ID", help="a new id is a new release; the same one is sent again")
     part.add_argument("--least", type=int, default=LEAST_RATINGS, metavar="N", help=_LEAST)
     part.add_argument("--out", required=True, metavar="JSON", help="the file of the model")

@@ -58,7 +58,7 @@ def moments(session: SparkSession, asked: argparse.Namespace) -> str:
     items = coded(read_table(session, asked.items))
     source, target = items.catalogues()
     rows = SparkRows(read_table(session, asked.ratings), items, asked.least)
-    domains = BothDomains(source, target, scale, lambda _: rows, asked.name)
+    domains = BothDomains(source, target, scale, lambda _: rows, asked.subject)
     curator = Curator(domains, ledger=asked.ledger, budget=budget, subject=asked.subject)
     try:
         rows.ready()  # before the charge: an error while drawing would use it up, as it may tell of what was drawn
