@@ -1,8 +1,10 @@
 """The exact delta of two discrete Laplace laws with centres and scales of their own, by geometric sums over intervals."""
 
 import math
+from collections.abc import Callable, Sequence
 
 Law = tuple[int, float]  # centre and scale, in steps
+_REACH = 40.0  # scales to either side of the centres that are summed one by one: e^-40 lies beyond
 
 
 def delta_of_laplaces(first: Law, second: Law, epsilon: float) -> float:
@@ -21,12 +23,39 @@ def delta_of_laplaces(first: Law, second: Law, epsilon: float) -> float:
 
 def epsilon_of_laplaces(first: Law, second: Law, delta: float, *, most: float = 700.0) -> float:
     """The smallest epsilon at ``delta``, in both directions; ``most`` where it is no smaller."""
+
+    def missed(epsilon: float) -> float:
+        return max(delta_of_laplaces(first, second, epsilon), delta_of_laplaces(second, first, epsilon))
+
+    return smallest_epsilon(missed, delta, most=most)
+
+
+def smallest_epsilon(missed: Callable[[float], float], delta: float, *, most: float = 700.0) -> float:
+    """The smallest epsilon of which no more than ``delta`` is ``missed``; ``most`` where it is no smaller."""
     low, high = 0.0, most
     for _ in range(80):
         middle = (low + high) / 2.0
-        worst = max(delta_of_laplaces(first, second, middle), delta_of_laplaces(second, first, middle))
-        low, high = (low, middle) if worst <= delta else (middle, high)
+        low, high = (low, middle) if missed(middle) <= delta else (middle, high)
     return high
+
+
+def delta_together(
+    chances_and_losses: Sequence[tuple[float, float]], missed: Callable[[float], float], epsilon: float
+) -> float:
+    """The delta of two independent outputs: whatever the first one loses, the second is ``missed`` at what that leaves."""
+    return math.fsum(chance * missed(epsilon - loss) for chance, loss in chances_and_losses)
+
+
+def chances_and_losses(first: Law, second: Law) -> list[tuple[float, float]]:
+    """P(n) under the first law, and the loss ln P(n) / P'(n), for every n that is not too far out to matter."""
+    ends = [centre + side * math.ceil(_REACH * scale) for centre, scale in (first, second) for side in (-1, 1)]
+    logs = [(_log_chance(first, n), _log_chance(second, n)) for n in range(min(ends), max(ends) + 1)]
+    return [(math.exp(here), here - there) for here, there in logs]
+
+
+def _log_chance(law: Law, n: float) -> float:
+    centre, scale = law
+    return math.log(math.tanh(0.5 / scale)) - abs(n - centre) / scale
 
 
 def _over(first: Law, second: Law, epsilon: float, start: float, end: float) -> float:
@@ -53,7 +82,7 @@ def _over(first: Law, second: Law, epsilon: float, start: float, end: float) -> 
 def _line(law: Law, inside: float, end: float) -> tuple[float, float]:
     """ln P at ``inside`` and its slope, on the side of the centre where the region lies."""
     centre, scale = law
-    return math.log(math.tanh(0.5 / scale)) - abs(inside - centre) / scale, (1.0 if end <= centre else -1.0) / scale
+    return _log_chance(law, inside), (1.0 if end <= centre else -1.0) / scale
 
 
 def _geometric(level: float, slope: float, start: float, end: float) -> float:

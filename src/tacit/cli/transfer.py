@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from tacit.cli.output import check_different, check_json_target, counted, write_json
+from tacit.cli.output import check_different, check_json_target, console, counted, write_json
 from tacit.cli.transfer_files import (
     read_domains,
     read_lists,
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from tacit.ledger import Statement
 
 app = typer.Typer(help="Carry tastes from one domain to another: release, show, predict.", no_args_is_help=True)
+
+
+AGAIN = (
+    "sent again as it was drawn before: nothing was charged, and these ratings were not looked at. For a release of new ratings: "
+    "--request-id"
+)
 
 
 class Mode(StrEnum):
@@ -129,7 +135,6 @@ def release(
 
     The same call again writes the same bytes and costs nothing.
     """
-    from tacit.checks import positive, probability
     from tacit.curator import Curator
     from tacit.data import Scale, TwoDomains
     from tacit.ledger import Budget
@@ -143,18 +148,21 @@ def release(
         raise typer.BadParameter("public lists come in pairs: give --source-items and --target-items.")
     if mode is not Mode.moments and (post is not None or users is not None):
         raise typer.BadParameter(f"--post and --users belong to --mode moments, not to {mode.value}: leave them out.")
-    positive("epsilon", epsilon)  # before the files are read, and told of
-    probability("delta", delta)
+    _check_public(epsilon, delta, ledger, subject, request_id)  # all of it before the ratings are read
     columns = {"user": user, "item": item, "rating": rating, "time": time, "scale": Scale(*scale)}
-    first, second = read_domains(source, target, {**columns, "duplicates": duplicates.value, "outside": outside.value})
+    public = None if source_items is None or target_items is None else (source_items, target_items)
+    lists = None if public is None else read_lists(*public, item)
+    progress = console(stderr=True)
+    with progress.status("Reading the ratings ..."):
+        first, second = read_domains(
+            source, target, {**columns, "duplicates": duplicates.value, "outside": outside.value}
+        )
     parts = (first.source, first.target) if isinstance(first, TwoDomains) else (first, cast("Ratings", second))
-    lists = None
-    if source_items is not None and target_items is not None:
-        lists = read_lists(source_items, target_items, item)
-        if not yes:
-            require_rated(((source_items, source), (target_items, source if target is None else target)), parts, lists)
-    elif not public_catalogue:
-        require_lists(parts)
+    if public is None or lists is None:
+        if not public_catalogue:
+            require_lists(parts)
+    elif not yes:
+        require_rated(zip(public, (source, target or source), strict=True), parts, lists)
     options: dict[str, Any] = {"least": least}
     if mode is Mode.moments:
         options |= {"post": (post or Post.factors).value, "users": users}
@@ -167,13 +175,18 @@ def release(
         catalogues=lists,
         public_catalogue=public_catalogue,
     ) as curator:
-        made = curator.release(epsilon, delta, mode=mode.value, request_id=request_id, **options)
+        before = curator.statement().charges
+        with progress.status("Charging, adding up and drawing ..."):
+            made = curator.release(epsilon, delta, mode=mode.value, request_id=request_id, **options)
         made.save(out)
         statement = curator.statement()
+    again = statement.charges == before
     if json_file is not None:
-        write_json(json_file, {**_facts(made), "written": str(out), "budget": statement.to_json()})
+        budget_left = {"sent again": again, "budget": statement.to_json()}
+        write_json(json_file, {**_facts(made), "written": str(out), **budget_left})
     else:
-        typer.echo(f"{_shown(made)}\nwritten to {out}\n{statement}{_deltas(statement)}")
+        told = f"\n{AGAIN}" if again else ""
+        typer.echo(f"{_shown(made)}\nwritten to {out}{told}\n{statement}{_deltas(statement)}")
 
 
 @app.command("predict", epilog="Example: tacit transfer predict model.json mine.csv --k 10")
@@ -229,6 +242,21 @@ def show(model: ModelFile, json_file: Json = None) -> None:
         write_json(json_file, _facts(found))
     else:
         typer.echo(_shown(found))
+
+
+def _check_public(epsilon: float, delta: float, ledger: str, subject: str | None, request_id: str | None) -> None:
+    from tacit.checks import positive, probability
+    from tacit.curator.slate_request import checked_id
+    from tacit.ledger.names import name
+
+    positive("epsilon", epsilon)
+    probability("delta", delta)
+    if subject is not None:
+        name("the subject", subject)
+    if request_id is not None:
+        checked_id(request_id)
+    if "://" not in ledger and not Path(ledger).absolute().parent.is_dir():
+        raise typer.BadParameter("it must name a file in a folder that exists.", param_hint="--ledger")
 
 
 def _facts(found: Any) -> dict[str, Any]:

@@ -60,6 +60,8 @@ def read_lists(source: Path, target: Path, column: str) -> tuple[list[Any], list
     and a release can carry them."""
     both = [_lines(file, column) for file in (source, target)]
     ids = [one for part in both for one in part]
+    if set(both[0]) & set(both[1]):
+        raise typer.BadParameter(f"{source} and {target} both name an item; each must be in one domain.")
     if all(_is_number(one) for one in ids):
         return [int(one) for one in both[0]], [int(one) for one in both[1]]
     return both[0], both[1]
@@ -113,11 +115,15 @@ def _is_number(written: str) -> bool:
 
 def read_release(file: Path) -> Any:
     """Whichever of the two releases the file holds."""
+    from tacit.errors import InvalidMessage
     from tacit.messages import cross_domain, cross_domain_parts, cross_domain_replacements
 
-    value = cross_domain_parts.load(file)
-    is_table = isinstance(value, dict) and value.get("format") == cross_domain_replacements.FORMAT
-    return (cross_domain.Replacements if is_table else cross_domain.TransferModel).from_json(value)
+    try:
+        value = cross_domain_parts.load(file)
+        is_table = isinstance(value, dict) and value.get("format") == cross_domain_replacements.FORMAT
+        return (cross_domain.Replacements if is_table else cross_domain.TransferModel).from_json(value)
+    except InvalidMessage as problem:
+        raise InvalidMessage(f"{file}: {problem.args[0]}") from None
 
 
 def read_profile(
@@ -155,7 +161,7 @@ def _csv_rows(file: Path, item: str | None, rating: str) -> dict[str, float]:
         named = next((one for one in ("item_id", "item") if one in names), "item_id") if item is None else item
         if names.count(named) != 1 or names.count(rating) != 1:
             raise InvalidData(
-                f"{file}: expected the columns {named} and {rating}, each once; --item and --rating name others."
+                f"{file}: expected columns {named} and {rating}, each once, between commas; --item and --rating name others."
             )
         found: dict[str, float] = {}
         for row in rows:
@@ -176,10 +182,13 @@ def _csv_rows(file: Path, item: str | None, rating: str) -> dict[str, float]:
 def _json_ratings(file: Path) -> dict[str, float]:
     import json
 
-    from tacit.errors import InvalidData
+    from tacit.errors import InvalidData, InvalidMessage
     from tacit.messages.cross_domain_parts import load
 
-    found = load(file)
+    try:
+        found = load(file)
+    except InvalidMessage:
+        found = None
     if not isinstance(found, dict) or not all(type(value) in (int, float) for value in found.values()):
         raise InvalidData(f"{file}: expected an object of items and their ratings.")
     if len(json.loads(file.read_bytes(), object_pairs_hook=list)) > len(found):

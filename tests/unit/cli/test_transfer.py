@@ -156,8 +156,9 @@ def test_json_holds_what_is_public_and_nothing_else(tacit_command: Run) -> None:
     assert (found["kind"], found["directions"], found["remark"]) == (model.kind, model.directions, model.remark)
     assert (found["source items"], found["target items"], found["scale"]) == (ITEMS, ITEMS, [0.5, 5.0])
     assert (found["written"], found["budget"]["subject"], found["budget"]["charges"]) == ("model.json", "readers", 1)
+    assert found["sent again"] is False
     shown = json.loads(tacit_command("transfer", "show", "model.json", "--json", "-").out)
-    assert shown == {name: value for name, value in found.items() if name not in ("written", "budget")}
+    assert shown == {name: value for name, value in found.items() if name not in ("written", "sent again", "budget")}
     Path("mine.json").write_text(json.dumps({"films-1": 5, "elsewhere": 1}))
     told = json.loads(tacit_command("transfer", "predict", "model.json", "mine.json", "--k", 2, "--json", "-").out)
     expected = model.predict({"films-1": 5.0}, model.recommend({"films-1": 5.0}, 2))
@@ -266,7 +267,7 @@ def test_what_lies_outside_of_the_scale_is_clipped_if_that_is_asked_for(tacit_co
         ("mine.csv", "item,rating\nfilms-1,9\n", 1, "on the scale"),
         ("mine.json", "[1]", 1, "an object"),
         ("mine.json", '{"films-1": "five"}', 1, "an object"),
-        ("mine.json", "{", 1, "cut off"),
+        ("mine.json", "{", 1, "mine.json: expected an object"),
         ("mine.json", '{"films-1": 5, "films-1": 4}', 1, "rated twice"),
         ("mine.json", '{"films-1": 1' + "0" * 400 + "}", 1, "mine.json: a rating is too large"),
         ("mine.csv", "item,rating\nfilms-1,5\n".encode("utf-16"), 1, "mine.csv is no text in UTF-8"),
@@ -328,13 +329,13 @@ def test_a_profile_is_read_as_ratings_are(tacit_command: Run, content: str, word
 def test_a_list_of_which_nothing_was_rated_costs_nothing_unless_that_is_meant(tacit_command: Run) -> None:
     swapped = ("--source-items", "books.txt", "--target-items", "films.txt")
     assert "no item of books.txt was rated in films.csv" in one_line(tacit_command(*CSV, *swapped), 2)
-    Path("other.txt").write_text("films-1\n")
+    Path("other.txt").write_text("songs-1\n")
     half = ("--source-items", "films.txt", "--target-items", "other.txt")
     refused = tacit_command(*CSV, *half)
     assert refused.status == 2
     assert "no item of other.txt was rated in books.csv" in refused.err.splitlines()[-1]
     same = ("--source-items", "films.txt", "--target-items", "films.txt")
-    assert "no item of films.txt was rated in books.csv" in tacit_command(*CSV, *same).err
+    assert "films.txt and films.txt both name an item" in one_line(tacit_command(*CSV, *same), 2)
     assert not Path("curator.db").exists()
     done = tacit_command(*CSV, *swapped, "--yes")
     assert (done.status, done.err) == (0, "")

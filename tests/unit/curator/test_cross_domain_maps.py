@@ -169,7 +169,7 @@ def test_items_are_asked_for_in_a_list_of_ids_of_the_target(nx: NXMap, tmp_path:
     for made in (nx, model):
         for single in (5, "5", b"5", 5.0):
             with pytest.raises(InvalidInput, match="items must be a list of ids"):
-                made.predict(READER, single)
+                made.predict(READER, single)  # type: ignore[arg-type]
 
 
 # ---- what promises nothing
@@ -303,11 +303,13 @@ def test_what_is_not_said_is_as_the_paper_has_it(tmp_path: Path) -> None:
 
 
 def test_by_default_any_of_the_ten_strongest_comes_as_a_replacement(tmp_path: Path) -> None:
-    made = published(tmp_path)
-    held = made._held
-    strength = np.abs(Graph().x_sim(held.table, held.n_source).values.toarray())
-    ranks = [int((strength[item] > strength[item, made._codes[item]]).sum()) for item in range(held.n_source)]
-    assert sorted(set(ranks)) == list(range(10))
+    ranks = set()
+    for seed in range(4):
+        made = published(tmp_path, noise=ReplayedNoise(seed), edges=40)  # so that X-SIM is known of more than ten
+        held = made._held
+        strength = np.abs(Graph(edges=40).x_sim(held.table, held.n_source).values.toarray())
+        ranks |= {int((strength[item] > strength[item, made._codes[item]]).sum()) for item in range(held.n_source)}
+    assert ranks == set(range(10))
 
 
 def test_by_default_similarities_have_noise_of_their_sensitivity_by_half_of_the_epsilon(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tacit.audit.twins.rating_moments import (
     HeadOfTrueCounts,
     KeptDiagonal,
     LocalScale,
+    NotClipped,
     RowsOfAnyNorm,
     UncountedMask,
 )
@@ -30,9 +31,11 @@ from tacit.mechanisms.noise import Noise, words64
 _MU, _DELTA, _ITEMS = 0.8, 1e-6, 5
 _NAN, _INF = math.nan, math.inf
 _FIXED, _OWN = RatingBounds(1.0, 5.0, centre=3.0), RatingBounds(1.0, 5.0)
+_LOWEST = RatingBounds(1.0, 5.0, centre=1.0)  # a 5 is 4 above it, twice the clip
 _ROWS = (  # NaN: not rated
     (_NAN, _NAN, _NAN, _NAN, _NAN),
     (5.0, 1.0, 5.0, 1.0, _NAN),  # four ratings at the clip: the longest row that is not cut
+    (5.0, 5.0, 5.0, 5.0, _NAN),
     (5.0, 5.0, 5.0, 5.0, 5.0),
     (1e308, -1e308, 5.0, _INF, 1.0),
     (4.0, 2.7, _NAN, -_INF, 0.0),
@@ -46,8 +49,12 @@ _SAMPLES = range(12)  # of which ratings count
 
 def cases() -> list[Case]:
     found = []
-    for bounds, what in ((_FIXED, "hostile rows less a constant"), (_OWN, "hostile rows less their own means")):
-        offsets, pairs, moments, transfer = _mechanisms(bounds)
+    for bounds, what, longest in (
+        (_FIXED, "hostile rows less a constant", 2.0),
+        (_OWN, "hostile rows less their own means", 2.0),
+        (_LOWEST, "hostile rows beyond the clip", 8.0),  # of pairs, too, the clip alone sets how far a user moves them
+    ):
+        offsets, pairs, moments, transfer = _mechanisms(bounds, longest)
         found += [
             Case(offsets.name, By.EXACT, _rows(offsets, what)),
             Case(pairs.name, By.EXACT, _rows(pairs, what)),
@@ -67,12 +74,14 @@ def cases() -> list[Case]:
 
 def twins() -> list[Twin]:
     offsets, pairs, moments, transfer = _mechanisms(_FIXED)
+    _, _, clipped, _ = _mechanisms(_LOWEST)
     found: list[tuple[Any, str, str, Any]] = [
         (UncountedMask(offsets), offsets.name, "counts are released beside the ratings as if they were free", _rows),
         (CommonMean(offsets), offsets.name, "ratings are centred by the mean of all users", _rows),
         (KeptDiagonal(pairs), pairs.name, "the diagonal is released with the noise for pairs", _rows),
         (RowsOfAnyNorm(pairs), pairs.name, "ratings are clipped, rows are not cut", _rows),
         (AllRatings(moments), moments.name, "all ratings count, with the noise for four of them", _drawn_rows),
+        (NotClipped(clipped), moments.name, "ratings are not clipped, only rows are cut", _drawn_rows),
         (DiagonalForFree(moments), moments.name, "the noise for pairs on the diagonal too", _drawn_rows),
         (LocalScale(moments), moments.name, "noise for the longest row that is there", _drawn_rows),
         (HeadOfTrueCounts(transfer), transfer.name, "pairs of the items that are truly rated most", _steps),
@@ -88,13 +97,18 @@ def from_outside() -> list[FromOutside]:
     return [FromOutside(mechanism, _empirical) for mechanism in _looked_at()]
 
 
-def _mechanisms(bounds: RatingBounds) -> tuple[OffsetSums, PairMoments, RatingMoments, TransferMoments]:
-    """Four ratings at the clip attain every bound: (2^2 + 1.5^2) * 4 = 5^2, 2^2 * 4 = 4^2, and half as long where that is cut."""
+def _mechanisms(
+    bounds: RatingBounds, longest: float = 2.0
+) -> tuple[OffsetSums, PairMoments, RatingMoments, TransferMoments]:
+    """Four ratings at the clip attain every bound: (2^2 + 1.5^2) * 4 = 5^2, 2^2 * 4 = 4^2, and half as long where that is cut.
+
+    ``longest`` is the norm to which pairs are cut: half of 4, or so long that none of four items at the clip is cut.
+    """
     return (
         OffsetSums(_ITEMS, bounds, _MU, _DELTA, norm=5.0, mask=1.5),
-        PairMoments(_ITEMS, _HEAD, bounds, _MU, _DELTA, norm=2.0),
+        PairMoments(_ITEMS, _HEAD, bounds, _MU, _DELTA, norm=longest),
         RatingMoments(_ITEMS, 2, bounds, _MU, _DELTA, most_items=4, norm=4.0),
-        TransferMoments(_ITEMS, 2, bounds, _MU, _DELTA, 4, offset_norm=5.0, mask=1.5, pair_norm=2.0),
+        TransferMoments(_ITEMS, 2, bounds, _MU, _DELTA, 4, offset_norm=5.0, mask=1.5, pair_norm=longest),
     )
 
 

@@ -1,9 +1,11 @@
-"""Noisy similarities: users who agree, one more of every kind, and the two laws that stand furthest apart."""
+"""Noisy similarities: users who agree, few raters among many, two pairs at once, one more user of every kind, and the two laws
+that stand furthest apart."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +14,14 @@ from numpy.typing import NDArray
 from tacit.audit import check, distribution, empirical, laplace_forms
 from tacit.audit.cases import Case, Draws, FromOutside, Twin
 from tacit.audit.findings import By, Finding
-from tacit.audit.twins.similarities import NotSmoothed, RatingsNotCut
+from tacit.audit.twins.similarities import (
+    DeltaForEachPair,
+    EpsilonForEachPair,
+    LargerNorm,
+    NoRoomForRounding,
+    NotSmoothed,
+    RatingsNotCut,
+)
 from tacit.guarantees import Guarantee
 from tacit.mechanisms import SmoothSimilarity
 from tacit.mechanisms.noise import Noise
@@ -21,7 +30,9 @@ from tacit.mechanisms.smooth_similarity import NoisyLaw
 
 _NAME = SmoothSimilarity.name
 _BOUND = 2.0
+_PAIR, _TWO_PAIRS = ((0, 1),), ((0, 1), (2, 3))
 _MOST = 8  # users who agree
+_MANY = 400  # of so many users the norm, and no database further away, sets the scale
 _COMING = ((2.0, -2.0), (2.0, 0.0), (1.0, -1.0), (math.nan, 2.0), (50.0, -50.0))
 _WHY = "scales of neighbours differ by less than they may, and the bound on delta is a bound"
 _TOGETHER = 64  # draws in one release; a power of 2, so that the parts of epsilon and delta are exact
@@ -39,79 +50,194 @@ class _Windowed:
     """A noisy similarity as a finite law: its outputs up to so far out that e^-40 is left."""
 
     def __init__(self, mechanism: _NoisyLike, widest: float) -> None:
-        self.name, self.guarantee, self._mechanism = mechanism.name, mechanism.guarantee, mechanism
+        self.name, self.guarantee = mechanism.name, mechanism.guarantee
         end = mechanism.grid + math.ceil(_REACH * widest)
         self._outputs = np.arange(-end, end + 1)
 
-    def pmf(self, law: NoisyLaw) -> NDArray[np.float64]:
-        return discrete_laplace.pmf(self._outputs - law.centre, law.scale)
+    def pmf(self, laws: Sequence[NoisyLaw]) -> NDArray[np.float64]:
+        """Of all pairs at once, drawn one apart from the other."""
+        each = [discrete_laplace.pmf(self._outputs - law.centre, law.scale) for law in laws]
+        return np.asarray(reduce(np.multiply.outer, each)).reshape(-1)
+
+
+class OneOfMany:
+    """One pair of a mechanism with many, against its share of what is claimed of all: epsilons and deltas add up."""
+
+    def __init__(self, mechanism: Any) -> None:
+        claim, count = mechanism.guarantee, len(mechanism.pairs)
+        self.name, self._mechanism = mechanism.name, mechanism
+        self.guarantee: Guarantee = replace(claim, epsilon=claim.epsilon / count, delta=claim.delta / count)
+
+    def laws(self, rows: Any) -> Any:
+        return self._mechanism.laws(rows)[:1]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._mechanism, name)
 
 
 def cases() -> list[Case]:
+    near = SmoothSimilarity(2, _PAIR, 4.0, 1e-6, grid=64)  # twenty users: their scale and their cosine both change by much
+    looks = [
+        _tables(_small(), _agree(range(_MOST + 1)), f"{_MOST} users who agree"),
+        _tables(near, _agree([19, 20, 21]), "21 users who agree"),
+        _tables(_coarse(), _agree([_MANY]), f"{_MANY} users who agree, on a coarse grid"),
+        _tables(_unequal(), few_of_many(), "one of 200 rated both items"),
+        _tables(_two_pairs(), _agree([4], items=4), "two pairs, 4 users who agree"),
+        *(
+            _furthest(SmoothSimilarity(2, _PAIR, epsilon, delta, grid=8 * _MANY), f"delta = {delta:g}")
+            for epsilon, delta in ((1.0, 1e-3), (4.0, 1e-6))
+        ),
+        _furthest(_many_pairs(), "the share of one of 64 pairs"),
+    ]
     return [
-        Case(_NAME, By.EXACT, lambda noise, draws: tables_exactly(_small())),
-        *(Case(_NAME, By.EXACT, _furthest(epsilon, delta)) for epsilon, delta in ((1.0, 1e-3), (4.0, 1e-6))),
+        *(Case(_NAME, By.EXACT, look) for look in looks),
         Case(_NAME, By.DISTRIBUTION, _sampler),
         *(look.case() for look in from_outside()),
     ]
 
 
 def twins() -> list[Twin]:
-    faults: dict[type[NotSmoothed] | type[RatingsNotCut], str] = {
-        NotSmoothed: "noise scaled to what this very database can change by, which is right and not enough",
-        RatingsNotCut: "ratings are taken as they are, with noise for those within the bound",
-    }
-    return [
-        *(
-            Twin(kind.name, _NAME, fault, lambda noise, draws, kind=kind: tables_exactly(kind(_small())))  # type: ignore[misc]
-            for kind, fault in faults.items()
+    agree, small, case = _agree(range(_MOST + 1)), _small(), "users who agree"
+    found: list[tuple[Any, str, Any]] = [
+        (
+            twin := NotSmoothed(small),
+            "noise scaled to what this very database can change by, which is right and not enough",
+            _tables(twin, agree, case),
         ),
+        (
+            twin := RatingsNotCut(small),
+            "ratings are taken as they are, with noise for those within the bound",
+            _tables(twin, agree, case),
+        ),
+        (
+            twin := NoRoomForRounding(_coarse()),
+            "the scale leaves out the step by which rounding moves a similarity",
+            _tables(twin, _agree([_MANY]), case),
+        ),
+        (
+            twin := LargerNorm(_unequal()),
+            "the item that more users rated sets the noise",
+            _tables(twin, few_of_many(), "few of many"),
+        ),
+        (
+            twin := EpsilonForEachPair(_two_pairs()),
+            "each of two pairs is given all of epsilon",
+            _tables(twin, _agree([4], items=4), "two pairs"),
+        ),
+        (
+            twin := DeltaForEachPair(_many_pairs()),
+            "each of 64 pairs is given all of delta",
+            _furthest(twin, "the share of one of 64 pairs"),
+        ),
+    ]
+    return [
+        *(Twin(twin.name, _NAME, fault, look) for twin, fault, look in found),
         *(look.twin() for look in from_outside()),
     ]
 
 
 def from_outside() -> list[FromOutside]:
-    return [FromOutside(SmoothSimilarity(2, ((0, 1),), 2.0, 0.01), _empirical)]
+    return [FromOutside(SmoothSimilarity(2, _PAIR, 2.0, 0.01), _empirical)]
 
 
 def _small() -> SmoothSimilarity:
-    return SmoothSimilarity(2, ((0, 1),), 1.0, 0.01, bound=_BOUND, grid=8)
+    return SmoothSimilarity(2, _PAIR, 1.0, 0.01, bound=_BOUND, grid=8)
 
 
-def tables_exactly(mechanism: _NoisyLike) -> Finding:
-    """Up to eight users who agree, with and without one more, at the claimed delta; beside it the same by geometric sums."""
-    tables: list[NDArray[np.float64]] = []
-    pairs = []
-    for users in range(_MOST + 1):
-        agree = np.full((users, 2), _BOUND)
-        tables.append(agree)
-        here = len(tables) - 1
-        for coming in _COMING:
-            pairs.append((here, len(tables)))
-            tables.append(np.concatenate([agree, [coming]]))
-    return _judged(
-        mechanism, [mechanism.laws(table)[0] for table in tables], pairs, f"{_MOST} users who agree, one more"
-    )
+def _coarse() -> SmoothSimilarity:
+    """One more of 400 users moves a cosine by 1/200 and, rounded, by all of 1."""
+    return SmoothSimilarity(2, _PAIR, 1.0, 0.01, grid=1)
 
 
-def _furthest(epsilon: float, delta: float) -> Any:
-    """Scales that differ by all of e^beta, centres by all that the smaller scale allows."""
+def _unequal() -> SmoothSimilarity:
+    return SmoothSimilarity(2, _PAIR, 4.0, 1e-6, grid=256)
+
+
+def _two_pairs() -> SmoothSimilarity:
+    return SmoothSimilarity(4, _TWO_PAIRS, 16.0, 1e-3, grid=16)
+
+
+def _many_pairs() -> SmoothSimilarity:
+    """The bound on delta is a bound: the laws furthest apart miss a sixth of it. Of so many pairs even that tells what each got."""
+    return SmoothSimilarity(2, _PAIR * _TOGETHER, 0.5 * _TOGETHER, 1e-6 * _TOGETHER, grid=8 * _MANY)
+
+
+def _agree(sizes: Iterable[int], items: int = 2) -> list[NDArray[np.float64]]:
+    return [np.full((users, items), _BOUND) for users in sizes]
+
+
+def few_of_many() -> list[NDArray[np.float64]]:
+    """Of 200 who rated one item a single one rated the other, the second or the first: its norm is much the smaller one."""
+    rows = np.full((200, 2), _BOUND)
+    rows[1:, 1] = 0.0
+    return [rows, rows[:, ::-1]]
+
+
+def with_one_more(
+    tables: Sequence[NDArray[np.float64]], coming: Sequence[tuple[float, float]]
+) -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
+    """Each table, each with one more user of every kind (the same of every pair of items), and which of them are neighbours."""
+    found, pairs = [], []
+    for table in tables:
+        here = len(found)
+        found.append(table)
+        for user in coming:
+            pairs.append((here, len(found)))
+            found.append(np.concatenate([table, [np.tile(user, table.shape[1] // 2)]]))
+    return found, np.array(pairs)
+
+
+def _tables(mechanism: Any, tables: Sequence[NDArray[np.float64]], case: str) -> Any:
+    return lambda noise, draws: tables_exactly(mechanism, tables, case)
+
+
+def tables_exactly(
+    mechanism: _NoisyLike, tables: Sequence[NDArray[np.float64]] | None = None, case: str = "users who agree"
+) -> Finding:
+    """Users, with and without one more, at the claimed delta; beside it the same by geometric sums."""
+    found, pairs = with_one_more(_agree(range(_MOST + 1)) if tables is None else tables, _COMING)
+    return _judged(mechanism, [mechanism.laws(table) for table in found], pairs, f"{case}, one more")
+
+
+def _furthest(mechanism: Any, what: str) -> Any:
+    """Scales that differ by all of e^beta, centres by all that the smaller scale, that of many users, is made for."""
 
     def run(noise: Noise, draws: Draws) -> Finding:
-        mechanism = SmoothSimilarity(2, ((0, 1),), epsilon, delta, grid=8)
-        wide, apart = Fraction(16.0 * (1.0 + mechanism.growth)), math.floor(epsilon * 16.0 / 2.0)
-        laws = [NoisyLaw(0, wide), NoisyLaw(apart, Fraction(16))]
-        return _judged(mechanism, laws, [(0, 1)], f"laws as far apart as they may be, delta = {delta:g}")
+        one = OneOfMany(mechanism)
+        narrow = one.laws(_agree([_MANY])[0])[0].scale
+        apart = 2 * mechanism.grid // _MANY + 1
+        laws = [[NoisyLaw(0, narrow * (1 + Fraction(mechanism.growth)))], [NoisyLaw(apart, narrow)]]
+        return _judged(one, laws, np.array([(0, 1)]), f"laws as far apart as they may be, {what}")
 
     return run
 
 
-def _judged(mechanism: _NoisyLike, laws: Sequence[NoisyLaw], pairs: Sequence[tuple[int, int]], case: str) -> Finding:
-    plain = [(law.centre, float(law.scale)) for law in laws]
-    delta = mechanism.guarantee.delta
-    reference = max(laplace_forms.epsilon_of_laplaces(plain[i], plain[j], delta) for i, j in pairs)
-    windowed = _Windowed(mechanism, max(scale for _, scale in plain))
-    return check.exactly(windowed, laws, np.array(pairs), case=case, reference=reference, note=_WHY)
+def _judged(
+    mechanism: _NoisyLike, laws: Sequence[Sequence[NoisyLaw]], pairs: NDArray[np.int64], case: str
+) -> Finding:
+    widest = max(float(law.scale) for table in laws for law in table)
+    reference = max(_epsilon(laws[i], laws[j], mechanism.guarantee.delta) for i, j in pairs)
+    return check.exactly(_Windowed(mechanism, widest), laws, pairs, case=case, reference=reference, note=_WHY)
+
+
+def _epsilon(here: Sequence[NoisyLaw], there: Sequence[NoisyLaw], delta: float) -> float:
+    """By geometric sums: of one pair, or of two, whose noise is drawn one apart from the other."""
+    (one, *rest), (other, *other_rest) = ([(law.centre, float(law.scale)) for law in laws] for laws in (here, there))
+    if not rest:
+        return laplace_forms.epsilon_of_laplaces(one, other, delta)
+    (second,), (other_second,) = rest, other_rest
+    ways = [
+        (laplace_forms.chances_and_losses(one, other), second, other_second),
+        (laplace_forms.chances_and_losses(other, one), other_second, second),
+    ]
+
+    def missed(epsilon: float) -> float:
+        return max(
+            laplace_forms.delta_together(first, lambda left, a=a, b=b: laplace_forms.delta_of_laplaces(a, b, left), epsilon)  # type: ignore[misc]
+            for first, a, b in ways
+        )
+
+    return laplace_forms.smallest_epsilon(missed, delta)
 
 
 def _sampler(noise: Noise, draws: Draws) -> Finding:
@@ -119,8 +245,8 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
     shows in a quarter of the draws: it is 16 deviations of their mean size away."""
     count = draws.batched // 4
     agree = np.tile([[2.0, 1.0], [-1.0, -2.0]], (40, 1))
-    one = SmoothSimilarity(2, ((0, 1),), 2.0, 1e-6, grid=1 << 10)
-    many = SmoothSimilarity(2, ((0, 1),) * count, 2.0 * count, 1e-6 * count, grid=1 << 10)
+    one = SmoothSimilarity(2, _PAIR, 2.0, 1e-6, grid=1 << 10)
+    many = SmoothSimilarity(2, _PAIR * count, 2.0 * count, 1e-6 * count, grid=1 << 10)
     steps = np.rint(many.release(agree, noise).value * many.grid).astype(np.int64)
 
     def fit(mechanism: SmoothSimilarity) -> float:

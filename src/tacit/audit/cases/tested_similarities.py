@@ -1,8 +1,10 @@
-"""Similarities that are answered after a test: users who agree, from none to more than are needed, and one more who does not."""
+"""Similarities that are answered after a test: users who agree, from none to more than are needed, few raters among many, two
+pairs at once, one more user who does not agree; and the two laws that stand furthest apart."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,9 +12,17 @@ from numpy.typing import NDArray
 
 from tacit.audit import check, distribution, empirical, laplace_forms
 from tacit.audit.cases import Case, Draws, FromOutside, Twin
-from tacit.audit.cases.similarities import drawn
+from tacit.audit.cases.similarities import OneOfMany, drawn, few_of_many, with_one_more
 from tacit.audit.findings import By, Finding
-from tacit.audit.twins.similarities import NormWithoutMargin, NormWithoutNoise
+from tacit.audit.twins.similarities import (
+    DeltaForEachTest,
+    EpsilonForEachTest,
+    LargerNormReleased,
+    LargerNormTested,
+    NoiseSpendsItAll,
+    NormWithoutMargin,
+    NormWithoutNoise,
+)
 from tacit.mechanisms import SimilarityAfterTest
 from tacit.mechanisms.noise import Noise
 from tacit.mechanisms.samplers import discrete_laplace
@@ -20,7 +30,8 @@ from tacit.mechanisms.tested_similarity import AnswerLaw
 
 _NAME = SimilarityAfterTest.name
 _BOUND = 2.0
-_MOST = 48  # users who agree: with so many the test is nearly always passed
+_PAIR = ((0, 1),)
+_RATERS = range(1, 48 + 1, 4)  # nine among them, one fewer than are needed; with the most the test is nearly always passed
 _COMING = ((2.0, -2.0), (0.0, 2.0), (50.0, -50.0))
 _WHY = "cosines of many users differ by less than of as many as are needed, and are rounded"
 
@@ -43,82 +54,198 @@ class _Windowed:
         end = mechanism.grid + math.ceil(40 * mechanism.scale)
         self._outputs = np.arange(-end, end + 1)
 
-    def pmf(self, law: AnswerLaw) -> NDArray[np.float64]:
+    def pmf(self, laws: Sequence[AnswerLaw]) -> NDArray[np.float64]:
+        """Of all pairs at once, tested and drawn one apart from the other."""
+        return np.asarray(reduce(np.multiply.outer, map(self._one, laws))).reshape(-1)
+
+    def _one(self, law: AnswerLaw) -> NDArray[np.float64]:
         answers = discrete_laplace.pmf(self._outputs - law.centre, self._scale)
         return np.concatenate([[1.0 - law.answered], law.answered * answers])
 
 
 def cases() -> list[Case]:
+    looks = [
+        _tables(_small(), _agree(_RATERS), f"{_RATERS[-1]} users who agree"),
+        _tables(_coarse(), _agree([499, 530, 545, 560]), "560 users who agree, on a coarse grid"),
+        _tables(_unequal(), few_of_many(), "one of 200 rated both items"),
+        _tables(_two_pairs(), _agree([545], items=4), "two pairs, 545 users who agree"),
+        _tables(OneOfMany(_many_pairs()), _agree(range(4)), "the share of one of 16 pairs, 3 users who agree"),
+        _furthest(_close()),
+    ]
     return [
-        Case(_NAME, By.EXACT, lambda noise, draws: tables_exactly(_small())),
+        *(Case(_NAME, By.EXACT, look) for look in looks),
         Case(_NAME, By.DISTRIBUTION, _sampler),
         *(look.case() for look in from_outside()),
     ]
 
 
 def twins() -> list[Twin]:
-    faults: dict[type[NormWithoutNoise] | type[NormWithoutMargin], str] = {
-        NormWithoutNoise: "the norm is compared without noise",
-        NormWithoutMargin: "the threshold has no margin, so that too few raters pass too often",
-    }
+    agree, case = _agree(_RATERS), "users who agree"
+    found: list[tuple[Any, str, Any]] = [
+        (
+            twin := NormWithoutNoise(_small()),
+            "the norm is compared without noise",
+            _tables(twin, agree, case),
+        ),
+        (
+            twin := NormWithoutMargin(_small()),
+            "the threshold has no margin, so that too few raters pass too often",
+            _tables(twin, agree, case),
+        ),
+        (
+            twin := NoiseSpendsItAll(_close()),
+            "the noise is given all of epsilon, and the test its share once more",
+            _furthest(twin),
+        ),
+        (
+            twin := LargerNormTested(_unequal()),
+            "the item that more users rated is tested",
+            _tables(twin, few_of_many(), "few of many"),
+        ),
+        (
+            twin := EpsilonForEachTest(_two_pairs()),
+            "each of two pairs is given all of epsilon",
+            _tables(twin, _agree([545], items=4), "two pairs"),
+        ),
+        (
+            twin := DeltaForEachTest(_many_pairs()),
+            "each of 16 pairs is given all of delta",
+            _tables(OneOfMany(twin), _agree(range(4)), "the share of one of 16 pairs"),
+        ),
+    ]
+    released = LargerNormReleased(2, _PAIR, 2.0, 0.01, needed=100)
     return [
-        *(
-            Twin(kind.name, _NAME, fault, lambda noise, draws, kind=kind: tables_exactly(kind(_small())))  # type: ignore[misc]
-            for kind, fault in faults.items()
+        *(Twin(twin.name, _NAME, fault, look) for twin, fault, look in found),
+        Twin(
+            released.name,
+            _NAME,
+            "the smaller norm decides in what is stated, the larger one in what is released",
+            lambda noise, draws: _empirical(released, noise, draws.fewer),
+            By.EMPIRICAL,
         ),
         *(look.twin() for look in from_outside()),
     ]
 
 
 def from_outside() -> list[FromOutside]:
-    return [FromOutside(SimilarityAfterTest(2, ((0, 1),), 2.0, 0.01, needed=100), _empirical)]
+    return [FromOutside(SimilarityAfterTest(2, _PAIR, 2.0, 0.01, needed=100), _empirical)]
 
 
 def _small() -> SimilarityAfterTest:
-    return SimilarityAfterTest(2, ((0, 1),), 1.0, 0.01, needed=10, grid=64)
+    return SimilarityAfterTest(2, _PAIR, 1.0, 0.01, needed=10, grid=64)
 
 
-def tables_exactly(mechanism: _TestedLike) -> Finding:
-    laws, pairs = [], []
-    for users in range(1, _MOST + 1, 4):  # nine among them, one fewer than are needed
-        agree = np.full((users, 2), _BOUND)
-        laws.append(mechanism.laws(agree)[0])
-        here = len(laws) - 1
-        for coming in _COMING:
-            pairs.append((here, len(laws)))
-            laws.append(mechanism.laws(np.concatenate([agree, [coming]]))[0])
+def _coarse() -> SimilarityAfterTest:
+    """One more of 500 users moves a cosine by 1/250 and, rounded, by all of a step: nearly as far as the noise is made for."""
+    return SimilarityAfterTest(2, _PAIR, 1.0, 1e-4, needed=500, grid=8)
+
+
+def _unequal() -> SimilarityAfterTest:
+    return SimilarityAfterTest(2, _PAIR, 1.0, 0.01, needed=100, grid=256)
+
+
+def _two_pairs() -> SimilarityAfterTest:
+    return SimilarityAfterTest(4, ((0, 1), (2, 3)), 2.0, 2e-4, needed=500, grid=8)
+
+
+def _many_pairs() -> SimilarityAfterTest:
+    """So little of epsilon for the test that far too few raters pass nearly as often as one fewer than are needed."""
+    return SimilarityAfterTest(2, _PAIR * 16, 16.0, 0.016, needed=20, share=1 / 64, grid=64)
+
+
+def _close() -> SimilarityAfterTest:
+    return SimilarityAfterTest(2, _PAIR, 4.0, 1e-6, needed=16, grid=64)  # 2 * 64 / 16 + 1 steps: a whole number
+
+
+def _agree(sizes: Iterable[int], items: int = 2) -> list[NDArray[np.float64]]:
+    return [np.full((users, items), _BOUND) for users in sizes]
+
+
+def _tables(mechanism: Any, tables: Sequence[NDArray[np.float64]], case: str) -> Any:
+    def run(noise: Noise, draws: Draws) -> Finding:
+        found, pairs = with_one_more(tables, _COMING)
+        return _judged(mechanism, [mechanism.laws(table) for table in found], pairs, f"{case}, one more", _WHY)
+
+    return run
+
+
+def _furthest(mechanism: Any) -> Any:
+    """Tests of norms that are at least what is needed, and one more; answers as far apart as they are where it is just met."""
+
+    def run(noise: Noise, draws: Draws) -> Finding:
+        apart = 2 * mechanism.grid // mechanism.needed + 1
+        tests = [mechanism.laws(rows)[0] for rows in _agree(range(mechanism.needed - 1, mechanism.needed + 30))]
+        laws = [[law._replace(centre=centre)] for law in tests for centre in (0, apart)]
+        pairs = np.array([(2 * here, 2 * here + 3) for here in range(len(tests) - 1)])
+        why = "what is missed with delta is taken off"
+        return _judged(mechanism, laws, pairs, "laws as far apart as they may be", why)
+
+    return run
+
+
+def _judged(
+    mechanism: _TestedLike, laws: Sequence[Sequence[AnswerLaw]], pairs: NDArray[np.int64], case: str, why: str
+) -> Finding:
     delta, scale = mechanism.guarantee.delta, float(mechanism.scale)
-    reference = max(tested_epsilon(laws[i], laws[j], scale, delta) for i, j in pairs)
-    case = f"{_MOST} users who agree, one more"
-    return check.exactly(_Windowed(mechanism), laws, np.array(pairs), case=case, reference=reference, note=_WHY)
+    reference = max(_epsilon(laws[i], laws[j], scale, delta) for i, j in pairs)
+    return check.exactly(_Windowed(mechanism), laws, pairs, case=case, reference=reference, note=why)
 
 
 def tested_epsilon(first: AnswerLaw, second: AnswerLaw, scale: float, delta: float) -> float:
     """The epsilon at ``delta`` of two tested answers: no answer, and answers whose chances shift the loss of the noise."""
+    return _smallest(
+        lambda epsilon: max(_missed(first, second, scale, epsilon), _missed(second, first, scale, epsilon)), delta
+    )
 
-    def missed(here: AnswerLaw, there: AnswerLaw, epsilon: float) -> float:
-        silent = max(0.0, (1.0 - here.answered) - math.exp(epsilon) * (1.0 - there.answered))
-        if here.answered == 0.0 or there.answered == 0.0:
-            return silent + here.answered
-        left = epsilon - math.log(here.answered / there.answered)
-        spoken = laplace_forms.delta_of_laplaces((here.centre, scale), (there.centre, scale), left)
-        return silent + here.answered * spoken
 
-    low, high = 0.0, 700.0
-    if max(missed(first, second, high), missed(second, first, high)) > delta:
-        return math.inf
-    for _ in range(80):
-        middle = (low + high) / 2.0
-        fits = max(missed(first, second, middle), missed(second, first, middle)) <= delta
-        low, high = (low, middle) if fits else (middle, high)
-    return high
+def _epsilon(here: Sequence[AnswerLaw], there: Sequence[AnswerLaw], scale: float, delta: float) -> float:
+    """Of one pair, or of two, which are tested and drawn one apart from the other."""
+    (one, *rest), (other, *other_rest) = here, there
+    if not rest:
+        return tested_epsilon(one, other, scale, delta)
+    (second,), (other_second,) = rest, other_rest
+    ways = [
+        (_chances_and_losses(one, other, scale), second, other_second),
+        (_chances_and_losses(other, one, scale), other_second, second),
+    ]
+
+    def missed(epsilon: float) -> float:
+        return max(
+            laplace_forms.delta_together(first, lambda left, a=a, b=b: _missed(a, b, scale, left), epsilon)  # type: ignore[misc]
+            for first, a, b in ways
+        )
+
+    return _smallest(missed, delta)
+
+
+def _smallest(missed: Callable[[float], float], delta: float) -> float:
+    return math.inf if missed(700.0) > delta else laplace_forms.smallest_epsilon(missed, delta)
+
+
+def _missed(here: AnswerLaw, there: AnswerLaw, scale: float, epsilon: float) -> float:
+    silent = max(0.0, (1.0 - here.answered) - math.exp(epsilon) * (1.0 - there.answered))
+    if here.answered == 0.0 or there.answered == 0.0:
+        return silent + here.answered
+    left = epsilon - math.log(here.answered / there.answered)
+    spoken = laplace_forms.delta_of_laplaces((here.centre, scale), (there.centre, scale), left)
+    return silent + here.answered * spoken
+
+
+def _chances_and_losses(here: AnswerLaw, there: AnswerLaw, scale: float) -> list[tuple[float, float]]:
+    """No answer, and every answer. Both are possible: a test without noise is looked at one pair at a time."""
+    silent = (1.0 - here.answered, math.log((1.0 - here.answered) / (1.0 - there.answered)))
+    shift = math.log(here.answered / there.answered)
+    spoken = laplace_forms.chances_and_losses((here.centre, scale), (there.centre, scale))
+    return [silent, *((here.answered * chance, loss + shift) for chance, loss in spoken)]
 
 
 def _sampler(noise: Noise, draws: Draws) -> Finding:
-    """So many pairs of the same two items at once; about half of them pass."""
-    agree, count = np.tile([[2.0, 1.5], [-1.5, -2.0]], (63, 1)), draws.batched
-    one = SimilarityAfterTest(2, ((0, 1),), 2.0, 1e-6, needed=60, share=0.5, grid=1 << 10)
-    many = SimilarityAfterTest(2, ((0, 1),) * count, 2.0 * count, 1e-6 * count, needed=60, share=0.5, grid=1 << 10)
+    """So many pairs of the same two items at once, in either order; about half of them pass. One is rated by many more users, who
+    would always pass."""
+    agree, count = np.tile([[2.0, 1.5], [-1.5, -2.0], [0.0, 1.0]], (63, 1)), draws.batched // 2 * 2
+    both = ((0, 1), (1, 0)) * (count // 2)
+    one = SimilarityAfterTest(2, _PAIR, 2.0, 1e-6, needed=60, share=0.5, grid=1 << 10)
+    many = SimilarityAfterTest(2, both, 2.0 * count, 1e-6 * count, needed=60, share=0.5, grid=1 << 10)
     value = many.release(agree, noise).value
     answers = np.rint(value[~np.isnan(value)] * many.grid).astype(np.int64)
     counts = np.array([answers.size, value.size - answers.size])
@@ -134,12 +261,18 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
         return min(distribution.p_value(counts, chances), distribution.lattice_p_value(answers, cdf))
 
     fits = fit(one), fit(distribution.off_by(one))
-    return check.sampled(one, *fits, loss=one.epsilon, draws=count, case="126 users who agree, 60 needed")
+    return check.sampled(one, *fits, loss=one.epsilon, draws=count, case="126 users who agree, 60 needed, 63 more")
 
 
 def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
-    agree = np.full((130, 2), _BOUND)
-    tables = agree, np.concatenate([agree, [[_BOUND, -_BOUND]]])
-    first, second = (np.nan_to_num(drawn(mechanism, table, noise, draws.single), nan=2.0) for table in tables)
-    bound = empirical.lower_bound_by_threshold(first, second, delta=mechanism.guarantee.delta)
-    return check.from_below(mechanism, bound, case="130 users who agree, one who does not added")
+    """Where most pairs pass, and where few rated one of two items, so that none may: the larger of both bounds."""
+    found = []
+    for table in (np.full((130, 2), _BOUND), few_of_many()[0]):
+        tables = table, np.concatenate([table, [[_BOUND, -_BOUND]]])
+        first, second = (np.nan_to_num(drawn(mechanism, rows, noise, draws.single), nan=2.0) for rows in tables)
+        mistrust = empirical.MISTRUST / 2.0  # either may be too large by chance
+        found.append(
+            empirical.lower_bound_by_threshold(first, second, delta=mechanism.guarantee.delta, mistrust=mistrust)
+        )
+    bound = max(found, key=lambda bound: bound.epsilon)
+    return check.from_below(mechanism, bound, case="130 users who agree, or one of 200, one who does not added")

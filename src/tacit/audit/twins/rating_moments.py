@@ -1,6 +1,7 @@
 """Broken on purpose, never use: moments of ratings with noise that does not fit what one user moves, or that depends on her."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -101,10 +102,13 @@ class CommonMean(_Broken):
 class _BrokenMoments(_Broken):
     real: RatingMoments
 
-    def variances(self, rows: Any) -> list[Fraction]:
+    @property
+    def lengths(self) -> tuple[int, int, int, int]:
         items = self.real.items
-        lengths = (items * (items + 1) // 2, items, items, 3)
-        return [v for v, n in zip(self.parts(rows), lengths, strict=True) for _ in range(n)]
+        return items * (items + 1) // 2, items, items, 3
+
+    def variances(self, rows: Any) -> list[Fraction]:
+        return [v for v, n in zip(self.parts(rows), self.lengths, strict=True) for _ in range(n)]
 
     def parts(self, rows: Any) -> tuple[Fraction, ...]:
         return self.real.variances_in_steps
@@ -120,6 +124,20 @@ class AllRatings(_BrokenMoments):
         items = self.real.items
         whole = RatingMoments(items, self.real.n_source, self.real.bounds, 1.0, 0.5, items, self.real.norm)
         return whole.totals(rows)
+
+
+@dataclass(frozen=True)
+class NotClipped(_BrokenMoments):
+    """Cuts a row to its norm and leaves each rating as it is: a single one may then be as long as the whole row."""
+
+    name: ClassVar[str] = "ratings-not-clipped"
+
+    def totals(self, rows: Any, noise: Noise = SYSTEM_NOISE) -> NDArray[np.int64]:
+        bounds = self.real.bounds
+        wider = math.ceil((bounds.high - bounds.low) / bounds.clip)  # nothing is further from its centre
+        wide = replace(self.real, bounds=replace(bounds, clip=wider * bounds.clip))
+        # steps are so many times as long there, and those of products by the square
+        return wide.totals(rows, noise) * np.repeat([wider**2, wider, 1, 1], self.lengths)
 
 
 @dataclass(frozen=True)

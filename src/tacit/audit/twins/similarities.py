@@ -1,16 +1,19 @@
-"""Broken on purpose, never use: noisy similarities whose noise fits this database and not its neighbours."""
+"""Broken on purpose, never use: noisy similarities whose noise fits this database and not its neighbours, or fewer pairs."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.guarantees import Guarantee
+from tacit.audit.twins import no_promise
+from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import SimilarityAfterTest, SmoothSimilarity
+from tacit.mechanisms.drawn import released
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.mechanisms.samplers import discrete_laplace
-from tacit.mechanisms.smooth_similarity import STEPS, NoisyLaw, pair_totals
+from tacit.mechanisms.smooth_similarity import STEPS, NoisyLaw, pair_totals, whole_cosine
 from tacit.mechanisms.tested_similarity import AnswerLaw
 
 
@@ -59,6 +62,74 @@ class RatingsNotCut(_Noisy):
 
 
 @dataclass(frozen=True)
+class NoRoomForRounding(_Noisy):
+    """Scales the noise to how far a cosine moves, and forgets the step that rounding adds to it."""
+
+    name: ClassVar[str] = "no-room-for-rounding"
+
+    def laws(self, rows: ArrayLike) -> list[NoisyLaw]:
+        step = 2 / Fraction(self.real.each_epsilon)
+        return [NoisyLaw(law.centre, law.scale - step) for law in self.real.laws(rows)]
+
+
+@dataclass(frozen=True)
+class LargerNorm(_Noisy):
+    """Scales the noise to the item that more users rated: one of the few who rated the other moves the cosine further."""
+
+    name: ClassVar[str] = "larger-norm"
+
+    def laws(self, rows: ArrayLike) -> list[NoisyLaw]:
+        real = self.real
+        totals = pair_totals(rows, real.items, real.bound, real.pairs)
+        return [
+            NoisyLaw(law.centre, real._scale(max(one, other)))
+            for law, (_, one, other) in zip(real.laws(rows), totals, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class _Generous(_Noisy):
+    """Runs what another mechanism runs, under the claim of the real one."""
+
+    @property
+    def runs(self) -> SmoothSimilarity:
+        raise NotImplementedError
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        return self.real.pairs
+
+    @property
+    def growth(self) -> float:
+        return self.runs.growth
+
+    def laws(self, rows: ArrayLike) -> list[NoisyLaw]:
+        return self.runs.laws(rows)
+
+
+@dataclass(frozen=True)
+class EpsilonForEachPair(_Generous):
+    """Gives every pair the epsilon of all of them."""
+
+    name: ClassVar[str] = "epsilon-for-each-pair"
+
+    @property
+    def runs(self) -> SmoothSimilarity:
+        return replace(self.real, epsilon=self.real.epsilon * len(self.real.pairs))
+
+
+@dataclass(frozen=True)
+class DeltaForEachPair(_Generous):
+    """Gives every pair the delta of all of them: scales of neighbours may then differ by more."""
+
+    name: ClassVar[str] = "delta-for-each-pair"
+
+    @property
+    def runs(self) -> SmoothSimilarity:
+        return replace(self.real, delta=self.real.delta * len(self.real.pairs))
+
+
+@dataclass(frozen=True)
 class _Tested:
     real: SimilarityAfterTest
 
@@ -71,8 +142,19 @@ class _Tested:
         return self.real.grid
 
     @property
+    def needed(self) -> int:
+        return self.real.needed
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        return self.real.pairs
+
+    @property
     def scale(self) -> Fraction:
         return self.real.scale
+
+    def laws(self, rows: ArrayLike) -> list[AnswerLaw]:
+        return self.real.laws(rows)
 
 
 @dataclass(frozen=True)
@@ -103,6 +185,86 @@ class NormWithoutMargin(_Tested):
             AnswerLaw(_reaches(real.needed * STEPS**2 - min(one, other), real.test_scale), law.centre)
             for law, (_, one, other) in zip(real.laws(rows), totals, strict=True)
         ]
+
+
+@dataclass(frozen=True)
+class NoiseSpendsItAll(_Tested):
+    """Gives the noise all of epsilon, and the test its share once more."""
+
+    name: ClassVar[str] = "noise-spends-it-all"
+
+    @property
+    def scale(self) -> Fraction:
+        left, whole = Fraction(self.real.noise_epsilon), Fraction(self.real.epsilon) / len(self.real.pairs)
+        return self.real.scale * left / whole
+
+
+@dataclass(frozen=True)
+class LargerNormTested(_Tested):
+    """Tests the item that more users rated."""
+
+    name: ClassVar[str] = "larger-norm-tested"
+
+    def laws(self, rows: ArrayLike) -> list[AnswerLaw]:
+        real = self.real
+        totals = pair_totals(rows, real.items, real.bound, real.pairs)
+        return [
+            AnswerLaw(_reaches(real.threshold - max(one, other), real.test_scale), law.centre)
+            for law, (_, one, other) in zip(real.laws(rows), totals, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class LargerNormReleased(SimilarityAfterTest):
+    """States a sound law and tests the item that more users rated when it releases: seen from outside only."""
+
+    name: ClassVar[str] = "larger-norm-released"
+
+    def release(self, rows: Any, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.float64]]:
+        totals = pair_totals(rows, self.items, self.bound, self.pairs)
+        norms = np.array([max(one, other) for _, one, other in totals], dtype=np.int64)
+        centres = np.array([whole_cosine(*total, self.grid) for total in totals], dtype=np.int64)
+        passed = norms + discrete_laplace.sample(self.test_scale, norms.size, noise) >= self.threshold
+        noisy = np.clip(centres + discrete_laplace.sample(self.scale, norms.size, noise), -self.grid, self.grid)
+        return released(np.where(passed, noisy / self.grid, np.nan), no_promise(self.guarantee), noise)
+
+
+@dataclass(frozen=True)
+class _GenerousTest(_Tested):
+    """Runs what another mechanism runs, under the claim of the real one."""
+
+    @property
+    def runs(self) -> SimilarityAfterTest:
+        raise NotImplementedError
+
+    @property
+    def scale(self) -> Fraction:
+        return self.runs.scale
+
+    def laws(self, rows: ArrayLike) -> list[AnswerLaw]:
+        return self.runs.laws(rows)
+
+
+@dataclass(frozen=True)
+class EpsilonForEachTest(_GenerousTest):
+    """Gives every pair the epsilon of all of them."""
+
+    name: ClassVar[str] = "epsilon-for-each-test"
+
+    @property
+    def runs(self) -> SimilarityAfterTest:
+        return replace(self.real, epsilon=self.real.epsilon * len(self.real.pairs))
+
+
+@dataclass(frozen=True)
+class DeltaForEachTest(_GenerousTest):
+    """Gives every pair the delta of all of them: each passes too often, and one of many nearly always does."""
+
+    name: ClassVar[str] = "delta-for-each-test"
+
+    @property
+    def runs(self) -> SimilarityAfterTest:
+        return replace(self.real, delta=self.real.delta * len(self.real.pairs))
 
 
 def _reaches(steps: int, scale: Fraction) -> float:

@@ -22,6 +22,8 @@ from tacit.errors import InvalidParameter
 from tacit.ledger import Budget
 from tacit.models.cross_domain.layers import Layer
 
+_AGAIN = "\nsent again as it was drawn before; nothing was charged. For a release of new ratings: --request-id"
+
 
 def similarities(session: SparkSession, asked: argparse.Namespace) -> str:
     """Ratings to edges, and to items with their layers."""
@@ -53,6 +55,7 @@ def extend(session: SparkSession, asked: argparse.Namespace) -> str:
 def moments(session: SparkSession, asked: argparse.Namespace) -> str:
     """One private release, charged to a ledger, and the model made of it."""
     _require_file(asked.out, asked.ledger)
+    _require_lasting(session, asked.ledger)
     scale, epsilon, delta = Scale(*asked.scale), positive("epsilon", asked.epsilon), probability("delta", asked.delta)
     budget = None if asked.budget is None else Budget(epsilon=asked.budget[0], delta=asked.budget[1])
     items = coded(read_table(session, asked.items))
@@ -63,11 +66,13 @@ def moments(session: SparkSession, asked: argparse.Namespace) -> str:
     try:
         rows.ready()  # before the charge: an error while drawing would use it up, as it may tell of what was drawn
         options = {"request_id": asked.request_id, "least": asked.least, "post": asked.post, "users": asked.users}
+        before = curator.statement().charges
         model: Any = curator.release(epsilon, delta, **options)
+        again = curator.statement().charges == before
     finally:
         curator.close()
         rows.forget()
-    return f"{model.save(asked.out)}: {model!r}"
+    return f"{model.save(asked.out)}: {model!r}{_AGAIN if again else ''}"
 
 
 def _require_file(out: str, ledger: str) -> None:
@@ -77,6 +82,15 @@ def _require_file(out: str, ledger: str) -> None:
         raise InvalidParameter("--out must name a file in a folder that exists and can be written.")
     if os.path.realpath(path) == os.path.realpath(ledger):
         raise InvalidParameter("--out and --ledger name the same place; name two.")
+
+
+def _require_lasting(session: SparkSession, ledger: str) -> None:
+    """Refuses a ledger that would go with its container: every run would have a new one, and a budget of its own."""
+    if "://" not in ledger and session.conf.get("spark.submit.deployMode", "client") == "cluster":
+        raise InvalidParameter(
+            "in cluster mode the driver runs in a place that does not last, and a ledger in a file would start anew each time: use "
+            "--deploy-mode client, or a ledger on PostgreSQL, --ledger postgresql://..."
+        )
 
 
 def _named(found: DataFrame, placed: DataFrame) -> DataFrame:

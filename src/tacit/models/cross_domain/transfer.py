@@ -19,8 +19,8 @@ NO_TRANSFER = (
     "source to the target."
 )
 NO_LINK = (
-    "none is seen to link the domains: at this budget and number of users in both, nothing but averages is carried from the source "
-    "to the target. Where somebody has ratings in a domain, its own directions still tell of further items there."
+    "none is seen to link the domains beyond what averages tell: at this budget and number of users in both little else is carried "
+    "from the source to the target. Where somebody has ratings in a domain, its own directions still tell of further items there."
 )
 
 
@@ -39,7 +39,7 @@ class Transfer(Protocol):
 
     @property
     def crossing(self) -> int:
-        """How many of them link the domains; 0: no taste is carried from one to the other."""
+        """How many of them link the domains beyond averages; 0: no taste is carried from one to the other."""
 
     @property
     def remark(self) -> str: ...
@@ -54,12 +54,12 @@ class Transfer(Protocol):
 def remark_on(directions: int, crossing: int) -> str:
     if directions == 0:
         return NO_TRANSFER
-    found = "One direction of taste stands" if directions == 1 else f"{directions} directions of taste stand"
+    found = "One direction stands" if directions == 1 else f"{directions} directions stand"
     if crossing == 0:
         return f"{found} above the noise, but {NO_LINK}"
     if directions == 1:
-        return f"{found} above the noise and is seen in both domains."
-    return f"{found} above the noise; {crossing} {'is' if crossing == 1 else 'are'} seen in both domains."
+        return f"{found} above the noise and links the domains beyond what averages tell."
+    return f"{found} above the noise; {crossing} {'links' if crossing == 1 else 'link'} the domains beyond what averages tell."
 
 
 def one_row(items: ArrayLike, values: ArrayLike, n_items: int) -> csr_array:
