@@ -114,11 +114,16 @@ def test_release_show_predict(tacit_command: Run) -> None:
 
 @pytest.mark.usefixtures("files")
 def test_the_same_call_again_writes_the_same_bytes_and_costs_nothing(tacit_command: Run) -> None:
-    tacit_command(*CSV, *LISTS)
+    assert "sent again" not in tacit_command(*CSV, *LISTS).out
     first = Path("model.json").read_bytes()
     Path("model.json").unlink()
-    assert tacit_command(*CSV, *LISTS).status == 0
+    Path("films.csv").write_text(Path("films.csv").read_text().replace(",5.0", ",1.0"))  # other ratings, the same release
+    again = tacit_command(*CSV, *LISTS)
+    assert again.status == 0
+    assert "sent again as it was drawn before" in again.out
+    assert "--request-id" in again.out
     assert Path("model.json").read_bytes() == first
+    assert json.loads(tacit_command(*CSV, *LISTS, "--json", "-").out)["sent again"] is True
     refused = one_line(tacit_command(*CSV, *LISTS, "--request-id", "again"), 1)
     assert "budget-exhausted" in refused
     with PrivacyLedger.open("curator.db") as ledger:
