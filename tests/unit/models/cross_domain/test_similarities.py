@@ -173,6 +173,32 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert_same(edges_of(table(profiles, 11), way=way), profiles, 50)
 
 
+@pytest.mark.parametrize("gain", [0.0, 4.0, 1e9])
+@pytest.mark.parametrize("bits", [3, 17])
+def test_dense_products_are_exact_however_much_of_the_table_is_dense(
+    gain: float, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From no item to all of them; 7 users at a time, or all."""
+    from tacit.models.cross_domain import similarity_products
+    from tacit.models.cross_domain.centred import centred
+
+    profiles = random_profiles(np.random.default_rng(5), 40, 17, 9)
+    ratings = table(profiles, 17)
+    monkeypatch.setattr(similarity_products, "_DENSE_GAIN", gain)
+    monkeypatch.setattr(similarity_products, "_PACK_BITS", bits)
+    monkeypatch.setattr(similarity_products, "_PACK", 1 << bits)
+    share = similarity_products._most_rated(centred(ratings)).size / 17
+    assert (share == 0.0, 0.0 < share < 1.0, share == 1.0) == (gain == 0.0, gain == 4.0, gain == 1e9)
+    assert_same(edges_of(ratings, way="dense"), profiles, 50)
+    left, right = centred(ratings[:, :8]), centred(ratings[:, 8:])
+    for dense, plain in zip(
+        *(similarity_products.blocks(left, right, dense=one) for one in (True, False)), strict=True
+    ):
+        assert dense.dots == pytest.approx(plain.dots, abs=1e-12)
+        assert np.array_equal(dense.agreed, plain.agreed)
+        assert np.array_equal(dense.together, plain.together)
+
+
 def test_bad_input_is_refused_with_what_to_do() -> None:
     ratings = table(EXAMPLE, 6)
     twice = sparse.csr_array((np.ones(2), np.array([1, 1]), np.array([0, 2])), shape=(1, 3))
