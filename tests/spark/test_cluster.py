@@ -9,8 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit.engines.spark.__main__ as program
+from tacit.ledger import PrivacyLedger
 from tacit.mechanisms.offset_sums import OffsetSums
 from tacit.mechanisms.rating_bounds import RatingBounds
+from tacit.messages.cross_domain import TransferModel
 from tacit.models.cross_domain.similarities import edges_of
 from tests.spark.cluster import Cluster, cluster
 from tests.spark.world import World, layered
@@ -54,6 +56,40 @@ def test_totals_are_exact_although_an_executor_is_lost_on_the_way(running: Clust
     assert executors(running) >= 3  # two, and another in place of the one that was killed
     step = OffsetSums(WORLD.n_items, RatingBounds(1.0, 5.0), mu=0.5, delta=1e-6)
     assert np.array_equal(np.load(out), step.totals(WORLD.table()[0]))
+
+
+def test_a_private_release_is_charged_once_and_is_that_of_exact_totals(running: Cluster, tmp_path: Path) -> None:
+    """With all but no noise (an epsilon of a million) the model is what one machine makes of the totals."""
+    ratings, items = write(WORLD, tmp_path)
+    words = [
+        "moments",
+        ratings,
+        "--items",
+        items,
+        "--scale",
+        1,
+        5,
+        "--least",
+        1,
+        "--users",
+        300,
+        "--subject",
+        "readers",
+    ]
+    words += ["--epsilon", "1e6", "--budget", "1e6", "1e-6", "--ledger", tmp_path / "curator.db"]
+    for name in ("model.json", "again.json"):
+        ran = running.submit(str(program.__file__), *words, "--out", tmp_path / name)
+        assert ran.returncode == 0, ran.stderr[-3000:]
+    assert "sent again" in ran.stdout
+    assert (tmp_path / "model.json").read_bytes() == (tmp_path / "again.json").read_bytes()
+    with PrivacyLedger.open(tmp_path / "curator.db") as ledger:
+        assert ledger.statement("readers").charges == 1
+    model = TransferModel.load(tmp_path / "model.json")
+    table, _ = WORLD.table()
+    means = np.asarray(table.sum(axis=0) / np.maximum(np.bincount(table.indices, minlength=WORLD.n_items), 1))
+    predicted = model.predict({}, list(range(WORLD.n_items)))
+    told = np.array([predicted[item] for item in range(WORLD.n_items)])
+    assert np.corrcoef(told, means)[0, 1] > 0.9
 
 
 def test_the_command_runs_on_the_cluster(running: Cluster, tmp_path: Path) -> None:

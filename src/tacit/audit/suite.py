@@ -112,6 +112,8 @@ SYSTEMS = {  # what a system's promises rest on
         "pair-moments",  # its second
         "rating-moments",  # what the bridge and the honest X-Map are computed from
         "private-replacement",
+        "smooth-similarity",  # of single pairs of items
+        "tested-similarity",  # the same
     ),
 }
 _ROOMS = (

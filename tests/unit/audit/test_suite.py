@@ -204,6 +204,8 @@ def test_every_broken_twin_is_caught(exact_report: AuditReport) -> None:
         ("whole-diagonal", 1.0 - 1e-9, 1.0 + 1e-9),
         ("long-rows-on-the-head", 4.49, 4.51),
         ("noise-shared-by-all", 0.625 - 1e-9, 0.625 + 1e-9),  # 5/4 of the claim
+        # a single rating twice the clip away: 1.6 of what is paid for products, 1 of values, 1/4 of counts, 1 of users
+        ("ratings-not-clipped", 0.32 * 1.3525 - 1e-9, 0.32 * 1.3525 + 1e-9),
     ],
 )
 def test_twins_lose_what_theory_says(exact_report: AuditReport, name: str, low: float, high: float) -> None:
@@ -391,9 +393,11 @@ def test_federated_prototypes_rest_on_their_steps_and_on_moment_shares() -> None
     )
 
 
-def test_cross_domain_rests_on_moments_and_on_replacements() -> None:
+def test_cross_domain_rests_on_moments_replacements_and_single_similarities() -> None:
     assert suite.selected(["cross-domain"]) == (
         "private-replacement",
+        "smooth-similarity",
+        "tested-similarity",
         "offset-sums",
         "pair-moments",
         "rating-moments",

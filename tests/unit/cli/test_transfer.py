@@ -117,7 +117,9 @@ def test_the_same_call_again_writes_the_same_bytes_and_costs_nothing(tacit_comma
     assert "sent again" not in tacit_command(*CSV, *LISTS).out
     first = Path("model.json").read_bytes()
     Path("model.json").unlink()
-    Path("films.csv").write_text(Path("films.csv").read_text().replace(",5.0", ",1.0"))  # other ratings, the same release
+    Path("films.csv").write_text(
+        Path("films.csv").read_text().replace(",5.0", ",1.0")
+    )  # other ratings, the same release
     again = tacit_command(*CSV, *LISTS)
     assert again.status == 0
     assert "sent again as it was drawn before" in again.out

@@ -99,6 +99,16 @@ def test_rows_become_what_the_slow_reading_says(bounds: RatingBounds, rng: np.ra
     assert np.abs(table.data).max() == CLIP or bounds.clip >= 1.0
 
 
+def test_a_rating_further_from_its_centre_than_the_clip_counts_as_the_clip() -> None:
+    """Where products are paid for by the clip, a single rating of twice that would cost up to 16 times as much."""
+    row = np.array([[5.0, 4.0, 3.0, 2.0, 1.0]])
+    lowest, highest = (RatingBounds(1.0, 5.0, centre=end).centred(row, 5).toarray()[0] for end in (1.0, 5.0))
+    assert lowest.tolist() == [CLIP, CLIP, CLIP, CLIP // 2, 0]
+    assert highest.tolist() == [0, -CLIP // 2, -CLIP, -CLIP, -CLIP]
+    alone = OWN.centred(np.array([[5.0, 1.0, 1.0, 1.0]]), 4).toarray()[0]  # 3 above her own mean
+    assert alone.tolist() == [CLIP, -CLIP // 2, -CLIP // 2, -CLIP // 2]
+
+
 def test_a_row_is_the_same_in_any_company(rng: np.random.Generator) -> None:
     """Bit for bit: alone, after unsorted rows, after rows with cells named twice, in another order."""
     users = odd_cells(rng, 40, 30)
@@ -284,7 +294,7 @@ def test_bounds_that_make_no_sense_are_refused(parameters: dict[str, Any]) -> No
         np.array([[1j, 1.0]]),
         sparse.csr_array(np.array([[SECRET]])),
         sparse.csr_array(np.array([[1j, 2.0]])),
-        np.matrix([[SECRET, 1.0]]),
+        np.array([[SECRET, 1.0]]).view(np.matrix),  # to make one by its name is a warning
         np.ma.masked_array([[SECRET, 1.0]], [[True, False]]),
         None,
     ],

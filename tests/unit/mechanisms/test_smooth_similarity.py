@@ -88,6 +88,15 @@ def test_the_furthest_laws_stay_within_delta_and_use_much_of_it(epsilon: float, 
     assert delta / 30.0 < missed <= delta
 
 
+@pytest.mark.parametrize("pairs", [1, 3])
+def test_scales_of_neighbours_never_differ_by_more_than_half_of_epsilon_pays_for(pairs: int) -> None:
+    """At so large a delta nothing else keeps them together: a wider law loses beta and epsilon / 2 where it is most likely."""
+    mechanism = SmoothSimilarity(2, PAIR * pairs, 0.1 * pairs, 0.1 * pairs)
+    assert 0.999 * mechanism.each_epsilon / 2.0 < mechanism.beta <= mechanism.each_epsilon / 2.0
+    c = 1.01 * mechanism.growth
+    assert c * (1.0 + 0.1 / (2.0 * math.e)) * math.exp(-0.1 / (2.0 * c)) < 0.1 / 4.0  # what delta alone would allow
+
+
 def test_a_tenth_more_growth_is_too_much_for_the_bound() -> None:
     mechanism = SmoothSimilarity(2, PAIR, 1.0, 1e-6)
     c = 1.1 * mechanism.growth

@@ -71,6 +71,15 @@ def test_the_smaller_norm_is_tested() -> None:
         assert mechanism.laws(rows)[0].answered == mechanism.laws(agree(4))[0].answered
 
 
+def test_the_smaller_norm_is_tested_also_of_what_is_released() -> None:
+    """What is stated and what is released are computed apart from each other."""
+    mechanism = SimilarityAfterTest(2, ((0, 1), (1, 0)) * 500, 1000.0, 1e-6, 20)
+    lopsided = np.concatenate([agree(4), np.tile([[2.0, 0.0]], (500, 1))])
+    assert mechanism.laws(lopsided)[0].answered < 1e-9
+    assert np.isnan(mechanism.release(lopsided, ReplayedNoise(3)).value).all()
+    assert not np.isnan(mechanism.release(agree(504), ReplayedNoise(3)).value).any()
+
+
 def test_answers_and_silence_come_as_often_and_as_wide_as_the_law_says() -> None:
     mechanism = SimilarityAfterTest(2, PAIR * 4000, 8000.0, 0.004, 20)
     rows = np.tile([[2.0, 1.0], [-1.0, -2.0]], (44, 1))

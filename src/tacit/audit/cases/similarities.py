@@ -76,18 +76,20 @@ class OneOfMany:
 
 
 def cases() -> list[Case]:
-    near = SmoothSimilarity(2, _PAIR, 4.0, 1e-6, grid=64)  # twenty users: their scale and their cosine both change by much
+    near = SmoothSimilarity(
+        2, _PAIR, 4.0, 1e-6, grid=64
+    )  # twenty users: their scale and their cosine both change by much
     looks = [
-        _tables(_small(), _agree(range(_MOST + 1)), f"{_MOST} users who agree"),
-        _tables(near, _agree([19, 20, 21]), "21 users who agree"),
-        _tables(_coarse(), _agree([_MANY]), f"{_MANY} users who agree, on a coarse grid"),
+        _tables(_small(), agree(range(_MOST + 1)), f"{_MOST} users who agree"),
+        _tables(near, agree([19, 20, 21]), "21 users who agree"),
+        _tables(_coarse(), agree([_MANY]), f"{_MANY} users who agree, on a coarse grid"),
         _tables(_unequal(), few_of_many(), "one of 200 rated both items"),
-        _tables(_two_pairs(), _agree([4], items=4), "two pairs, 4 users who agree"),
+        _tables(_two_pairs(), agree([2, 4], items=4), "two pairs, 4 users who agree", _COMING[:2]),
         *(
             _furthest(SmoothSimilarity(2, _PAIR, epsilon, delta, grid=8 * _MANY), f"delta = {delta:g}")
             for epsilon, delta in ((1.0, 1e-3), (4.0, 1e-6))
         ),
-        _furthest(_many_pairs(), "the share of one of 64 pairs"),
+        _furthest(_many_pairs(), "one of 64 pairs"),
     ]
     return [
         *(Case(_NAME, By.EXACT, look) for look in looks),
@@ -97,41 +99,38 @@ def cases() -> list[Case]:
 
 
 def twins() -> list[Twin]:
-    agree, small, case = _agree(range(_MOST + 1)), _small(), "users who agree"
+    few, spread = agree(range(_MOST + 1)), agree([2, 4], items=4)
     found: list[tuple[Any, str, Any]] = [
         (
-            twin := NotSmoothed(small),
+            NotSmoothed(_small()),
             "noise scaled to what this very database can change by, which is right and not enough",
-            _tables(twin, agree, case),
+            (few, "users who agree"),
         ),
         (
-            twin := RatingsNotCut(small),
+            RatingsNotCut(_small()),
             "ratings are taken as they are, with noise for those within the bound",
-            _tables(twin, agree, case),
+            (few, "users who agree"),
         ),
         (
-            twin := NoRoomForRounding(_coarse()),
+            NoRoomForRounding(_coarse()),
             "the scale leaves out the step by which rounding moves a similarity",
-            _tables(twin, _agree([_MANY]), case),
+            (agree([_MANY]), "users who agree"),
         ),
         (
-            twin := LargerNorm(_unequal()),
+            LargerNorm(_unequal()),
             "the item that more users rated sets the noise",
-            _tables(twin, few_of_many(), "few of many"),
+            (few_of_many(), "few of many"),
         ),
         (
-            twin := EpsilonForEachPair(_two_pairs()),
+            EpsilonForEachPair(_two_pairs()),
             "each of two pairs is given all of epsilon",
-            _tables(twin, _agree([4], items=4), "two pairs"),
-        ),
-        (
-            twin := DeltaForEachPair(_many_pairs()),
-            "each of 64 pairs is given all of delta",
-            _furthest(twin, "the share of one of 64 pairs"),
+            (spread, "two pairs", _COMING[:2]),
         ),
     ]
+    shares = DeltaForEachPair(_many_pairs())
     return [
-        *(Twin(twin.name, _NAME, fault, look) for twin, fault, look in found),
+        *(Twin(twin.name, _NAME, fault, _tables(twin, *look)) for twin, fault, look in found),
+        Twin(shares.name, _NAME, "each of 64 pairs is given all of delta", _furthest(shares, "one of 64 pairs")),
         *(look.twin() for look in from_outside()),
     ]
 
@@ -162,7 +161,7 @@ def _many_pairs() -> SmoothSimilarity:
     return SmoothSimilarity(2, _PAIR * _TOGETHER, 0.5 * _TOGETHER, 1e-6 * _TOGETHER, grid=8 * _MANY)
 
 
-def _agree(sizes: Iterable[int], items: int = 2) -> list[NDArray[np.float64]]:
+def agree(sizes: Iterable[int], items: int = 2) -> list[NDArray[np.float64]]:
     return [np.full((users, items), _BOUND) for users in sizes]
 
 
@@ -177,7 +176,8 @@ def with_one_more(
     tables: Sequence[NDArray[np.float64]], coming: Sequence[tuple[float, float]]
 ) -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
     """Each table, each with one more user of every kind (the same of every pair of items), and which of them are neighbours."""
-    found, pairs = [], []
+    found: list[NDArray[np.float64]] = []
+    pairs = []
     for table in tables:
         here = len(found)
         found.append(table)
@@ -187,15 +187,18 @@ def with_one_more(
     return found, np.array(pairs)
 
 
-def _tables(mechanism: Any, tables: Sequence[NDArray[np.float64]], case: str) -> Any:
-    return lambda noise, draws: tables_exactly(mechanism, tables, case)
+def _tables(mechanism: Any, *look: Any) -> Any:
+    return lambda noise, draws: tables_exactly(mechanism, *look)
 
 
 def tables_exactly(
-    mechanism: _NoisyLike, tables: Sequence[NDArray[np.float64]] | None = None, case: str = "users who agree"
+    mechanism: _NoisyLike,
+    tables: Sequence[NDArray[np.float64]] | None = None,
+    case: str = "users who agree",
+    coming: Sequence[tuple[float, float]] = _COMING,
 ) -> Finding:
     """Users, with and without one more, at the claimed delta; beside it the same by geometric sums."""
-    found, pairs = with_one_more(_agree(range(_MOST + 1)) if tables is None else tables, _COMING)
+    found, pairs = with_one_more(agree(range(_MOST + 1)) if tables is None else tables, coming)
     return _judged(mechanism, [mechanism.laws(table) for table in found], pairs, f"{case}, one more")
 
 
@@ -204,7 +207,7 @@ def _furthest(mechanism: Any, what: str) -> Any:
 
     def run(noise: Noise, draws: Draws) -> Finding:
         one = OneOfMany(mechanism)
-        narrow = one.laws(_agree([_MANY])[0])[0].scale
+        narrow = one.laws(agree([_MANY])[0])[0].scale
         apart = 2 * mechanism.grid // _MANY + 1
         laws = [[NoisyLaw(0, narrow * (1 + Fraction(mechanism.growth)))], [NoisyLaw(apart, narrow)]]
         return _judged(one, laws, np.array([(0, 1)]), f"laws as far apart as they may be, {what}")
@@ -212,9 +215,7 @@ def _furthest(mechanism: Any, what: str) -> Any:
     return run
 
 
-def _judged(
-    mechanism: _NoisyLike, laws: Sequence[Sequence[NoisyLaw]], pairs: NDArray[np.int64], case: str
-) -> Finding:
+def _judged(mechanism: _NoisyLike, laws: Sequence[Sequence[NoisyLaw]], pairs: NDArray[np.int64], case: str) -> Finding:
     widest = max(float(law.scale) for table in laws for law in table)
     reference = max(_epsilon(laws[i], laws[j], mechanism.guarantee.delta) for i, j in pairs)
     return check.exactly(_Windowed(mechanism, widest), laws, pairs, case=case, reference=reference, note=_WHY)
@@ -226,15 +227,16 @@ def _epsilon(here: Sequence[NoisyLaw], there: Sequence[NoisyLaw], delta: float) 
     if not rest:
         return laplace_forms.epsilon_of_laplaces(one, other, delta)
     (second,), (other_second,) = rest, other_rest
-    ways = [
-        (laplace_forms.chances_and_losses(one, other), second, other_second),
-        (laplace_forms.chances_and_losses(other, one), other_second, second),
-    ]
+    forwards, backwards = laplace_forms.chances_and_losses(one, other), laplace_forms.chances_and_losses(other, one)
 
     def missed(epsilon: float) -> float:
         return max(
-            laplace_forms.delta_together(first, lambda left, a=a, b=b: laplace_forms.delta_of_laplaces(a, b, left), epsilon)  # type: ignore[misc]
-            for first, a, b in ways
+            laplace_forms.delta_together(
+                forwards, lambda left: laplace_forms.delta_of_laplaces(second, other_second, left), epsilon
+            ),
+            laplace_forms.delta_together(
+                backwards, lambda left: laplace_forms.delta_of_laplaces(other_second, second, left), epsilon
+            ),
         )
 
     return laplace_forms.smallest_epsilon(missed, delta)
@@ -244,13 +246,13 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
     """So many pairs of the same two items at once: each of them is drawn as one alone would be. A scale that is off by a tenth
     shows in a quarter of the draws: it is 16 deviations of their mean size away."""
     count = draws.batched // 4
-    agree = np.tile([[2.0, 1.0], [-1.0, -2.0]], (40, 1))
+    rows = np.tile([[2.0, 1.0], [-1.0, -2.0]], (40, 1))
     one = SmoothSimilarity(2, _PAIR, 2.0, 1e-6, grid=1 << 10)
     many = SmoothSimilarity(2, _PAIR * count, 2.0 * count, 1e-6 * count, grid=1 << 10)
-    steps = np.rint(many.release(agree, noise).value * many.grid).astype(np.int64)
+    steps = np.rint(many.release(rows, noise).value * many.grid).astype(np.int64)
 
     def fit(mechanism: SmoothSimilarity) -> float:
-        law = mechanism.laws(agree)[0]
+        law = mechanism.laws(rows)[0]
 
         def cdf(n: NDArray[np.int64]) -> NDArray[np.float64]:  # what lies beyond the ends is put there
             below = discrete_laplace.cdf(np.asarray(n) - law.centre, law.scale)
@@ -279,8 +281,8 @@ def drawn(mechanism: Any, table: NDArray[np.float64], noise: Noise, count: int) 
 
 
 def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
-    agree = np.full((29, 2), _BOUND)
-    tables = agree, np.concatenate([agree, [[_BOUND, -_BOUND]]])
+    (rows,) = agree([29])
+    tables = rows, np.concatenate([rows, [[_BOUND, -_BOUND]]])
     first, second = (drawn(mechanism, table, noise, draws.single) for table in tables)
     guarantee: Guarantee = mechanism.guarantee
     bound = empirical.lower_bound_by_threshold(first, second, delta=guarantee.delta)

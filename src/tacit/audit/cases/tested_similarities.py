@@ -2,7 +2,7 @@
 pairs at once, one more user who does not agree; and the two laws that stand furthest apart."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import reduce
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.audit import check, distribution, empirical, laplace_forms
 from tacit.audit.cases import Case, Draws, FromOutside, Twin
-from tacit.audit.cases.similarities import OneOfMany, drawn, few_of_many, with_one_more
+from tacit.audit.cases.similarities import OneOfMany, agree, drawn, few_of_many, with_one_more
 from tacit.audit.findings import By, Finding
 from tacit.audit.twins.similarities import (
     DeltaForEachTest,
@@ -31,9 +31,12 @@ from tacit.mechanisms.tested_similarity import AnswerLaw
 _NAME = SimilarityAfterTest.name
 _BOUND = 2.0
 _PAIR = ((0, 1),)
-_RATERS = range(1, 48 + 1, 4)  # nine among them, one fewer than are needed; with the most the test is nearly always passed
+_RATERS = range(
+    1, 48 + 1, 4
+)  # nine among them, one fewer than are needed; with the most the test is nearly always passed
 _COMING = ((2.0, -2.0), (0.0, 2.0), (50.0, -50.0))
 _WHY = "cosines of many users differ by less than of as many as are needed, and are rounded"
+_TOO_FEW = "so few raters are answered less often than delta allows"
 
 
 class _TestedLike(check.Claims, Protocol):
@@ -65,11 +68,11 @@ class _Windowed:
 
 def cases() -> list[Case]:
     looks = [
-        _tables(_small(), _agree(_RATERS), f"{_RATERS[-1]} users who agree"),
-        _tables(_coarse(), _agree([499, 530, 545, 560]), "560 users who agree, on a coarse grid"),
-        _tables(_unequal(), few_of_many(), "one of 200 rated both items"),
-        _tables(_two_pairs(), _agree([545], items=4), "two pairs, 545 users who agree"),
-        _tables(OneOfMany(_many_pairs()), _agree(range(4)), "the share of one of 16 pairs, 3 users who agree"),
+        _tables(_small(), agree(_RATERS), f"{_RATERS[-1]} users who agree"),
+        _tables(_coarse(), agree([499, 530, 545, 560]), "560 users who agree, on a coarse grid"),
+        _tables(_unequal(), few_of_many(), "one of 200 rated both items", _TOO_FEW),
+        _tables(_two_pairs(), agree([545], items=4), "two pairs, 545 users who agree"),
+        _tables(OneOfMany(_many_pairs()), agree(range(4)), "one of 16 pairs, 3 users who agree", _TOO_FEW),
         _furthest(_close()),
     ]
     return [
@@ -80,42 +83,30 @@ def cases() -> list[Case]:
 
 
 def twins() -> list[Twin]:
-    agree, case = _agree(_RATERS), "users who agree"
-    found: list[tuple[Any, str, Any]] = [
+    few, spread = agree(_RATERS), agree([545], items=4)
+    found: list[tuple[Any, str, Any, str]] = [
+        (NormWithoutNoise(_small()), "the norm is compared without noise", few, "users who agree"),
         (
-            twin := NormWithoutNoise(_small()),
-            "the norm is compared without noise",
-            _tables(twin, agree, case),
-        ),
-        (
-            twin := NormWithoutMargin(_small()),
+            NormWithoutMargin(_small()),
             "the threshold has no margin, so that too few raters pass too often",
-            _tables(twin, agree, case),
+            few,
+            "users who agree",
         ),
+        (LargerNormTested(_unequal()), "the item that more users rated is tested", few_of_many(), "few of many"),
+        (EpsilonForEachTest(_two_pairs()), "each of two pairs is given all of epsilon", spread, "two pairs"),
         (
-            twin := NoiseSpendsItAll(_close()),
-            "the noise is given all of epsilon, and the test its share once more",
-            _furthest(twin),
-        ),
-        (
-            twin := LargerNormTested(_unequal()),
-            "the item that more users rated is tested",
-            _tables(twin, few_of_many(), "few of many"),
-        ),
-        (
-            twin := EpsilonForEachTest(_two_pairs()),
-            "each of two pairs is given all of epsilon",
-            _tables(twin, _agree([545], items=4), "two pairs"),
-        ),
-        (
-            twin := DeltaForEachTest(_many_pairs()),
+            OneOfMany(DeltaForEachTest(_many_pairs())),
             "each of 16 pairs is given all of delta",
-            _tables(OneOfMany(twin), _agree(range(4)), "the share of one of 16 pairs"),
+            agree(range(4)),
+            "one of 16 pairs",
         ),
     ]
-    released = LargerNormReleased(2, _PAIR, 2.0, 0.01, needed=100)
+    spent, released = NoiseSpendsItAll(_close()), LargerNormReleased(2, _PAIR, 2.0, 0.01, needed=100)
     return [
-        *(Twin(twin.name, _NAME, fault, look) for twin, fault, look in found),
+        *(Twin(twin.name, _NAME, fault, _tables(twin, tables, case)) for twin, fault, tables, case in found),
+        Twin(
+            spent.name, _NAME, "the noise is given all of epsilon, and the test its share once more", _furthest(spent)
+        ),
         Twin(
             released.name,
             _NAME,
@@ -157,14 +148,10 @@ def _close() -> SimilarityAfterTest:
     return SimilarityAfterTest(2, _PAIR, 4.0, 1e-6, needed=16, grid=64)  # 2 * 64 / 16 + 1 steps: a whole number
 
 
-def _agree(sizes: Iterable[int], items: int = 2) -> list[NDArray[np.float64]]:
-    return [np.full((users, items), _BOUND) for users in sizes]
-
-
-def _tables(mechanism: Any, tables: Sequence[NDArray[np.float64]], case: str) -> Any:
+def _tables(mechanism: Any, tables: Sequence[NDArray[np.float64]], case: str, why: str = _WHY) -> Any:
     def run(noise: Noise, draws: Draws) -> Finding:
         found, pairs = with_one_more(tables, _COMING)
-        return _judged(mechanism, [mechanism.laws(table) for table in found], pairs, f"{case}, one more", _WHY)
+        return _judged(mechanism, [mechanism.laws(table) for table in found], pairs, f"{case}, one more", why)
 
     return run
 
@@ -174,7 +161,7 @@ def _furthest(mechanism: Any) -> Any:
 
     def run(noise: Noise, draws: Draws) -> Finding:
         apart = 2 * mechanism.grid // mechanism.needed + 1
-        tests = [mechanism.laws(rows)[0] for rows in _agree(range(mechanism.needed - 1, mechanism.needed + 30))]
+        tests = [mechanism.laws(rows)[0] for rows in agree(range(mechanism.needed - 1, mechanism.needed + 30))]
         laws = [[law._replace(centre=centre)] for law in tests for centre in (0, apart)]
         pairs = np.array([(2 * here, 2 * here + 3) for here in range(len(tests) - 1)])
         why = "what is missed with delta is taken off"
@@ -204,15 +191,12 @@ def _epsilon(here: Sequence[AnswerLaw], there: Sequence[AnswerLaw], scale: float
     if not rest:
         return tested_epsilon(one, other, scale, delta)
     (second,), (other_second,) = rest, other_rest
-    ways = [
-        (_chances_and_losses(one, other, scale), second, other_second),
-        (_chances_and_losses(other, one, scale), other_second, second),
-    ]
+    forwards, backwards = _chances_and_losses(one, other, scale), _chances_and_losses(other, one, scale)
 
     def missed(epsilon: float) -> float:
         return max(
-            laplace_forms.delta_together(first, lambda left, a=a, b=b: _missed(a, b, scale, left), epsilon)  # type: ignore[misc]
-            for first, a, b in ways
+            laplace_forms.delta_together(forwards, lambda left: _missed(second, other_second, scale, left), epsilon),
+            laplace_forms.delta_together(backwards, lambda left: _missed(other_second, second, scale, left), epsilon),
         )
 
     return _smallest(missed, delta)
@@ -223,7 +207,7 @@ def _smallest(missed: Callable[[float], float], delta: float) -> float:
 
 
 def _missed(here: AnswerLaw, there: AnswerLaw, scale: float, epsilon: float) -> float:
-    silent = max(0.0, (1.0 - here.answered) - math.exp(epsilon) * (1.0 - there.answered))
+    silent = max(0.0, (1.0 - here.answered) - math.exp(min(epsilon, 700.0)) * (1.0 - there.answered))
     if here.answered == 0.0 or there.answered == 0.0:
         return silent + here.answered
     left = epsilon - math.log(here.answered / there.answered)
@@ -240,34 +224,40 @@ def _chances_and_losses(here: AnswerLaw, there: AnswerLaw, scale: float) -> list
 
 
 def _sampler(noise: Noise, draws: Draws) -> Finding:
-    """So many pairs of the same two items at once, in either order; about half of them pass. One is rated by many more users, who
-    would always pass."""
-    agree, count = np.tile([[2.0, 1.5], [-1.5, -2.0], [0.0, 1.0]], (63, 1)), draws.batched // 2 * 2
+    """So many pairs of the same two items at once, in either order; a third of them pass. One item is rated by more users, and by
+    its norm nearly all would."""
+    rows, count = np.tile([[2.0, 1.5], [-1.5, -2.0], [0.0, 1.0]], (63, 1)), draws.batched // 2 * 2
     both = ((0, 1), (1, 0)) * (count // 2)
-    one = SimilarityAfterTest(2, _PAIR, 2.0, 1e-6, needed=60, share=0.5, grid=1 << 10)
-    many = SimilarityAfterTest(2, both, 2.0 * count, 1e-6 * count, needed=60, share=0.5, grid=1 << 10)
-    value = many.release(agree, noise).value
+    one = SimilarityAfterTest(2, _PAIR, 2.0, 1e-6, needed=85, share=0.5, grid=1 << 10)
+    many = SimilarityAfterTest(2, both, 2.0 * count, 1e-6 * count, needed=85, share=0.5, grid=1 << 10)
+    value = many.release(rows, noise).value
     answers = np.rint(value[~np.isnan(value)] * many.grid).astype(np.int64)
     counts = np.array([answers.size, value.size - answers.size])
 
-    def fit(mechanism: SimilarityAfterTest) -> float:
-        law = mechanism.laws(agree)[0]
+    def fit(mechanism: SimilarityAfterTest) -> tuple[float, float]:
+        law = mechanism.laws(rows)[0]
 
         def cdf(n: NDArray[np.int64]) -> NDArray[np.float64]:
             below = discrete_laplace.cdf(np.asarray(n) - law.centre, mechanism.scale)
             return np.where(np.asarray(n) >= many.grid, 1.0, np.where(np.asarray(n) < -many.grid, 0.0, below))
 
         chances = np.array([law.answered, 1.0 - law.answered])
-        return min(distribution.p_value(counts, chances), distribution.lattice_p_value(answers, cdf))
+        return distribution.p_value(counts, chances), distribution.lattice_p_value(answers, cdf)
 
-    fits = fit(one), fit(distribution.off_by(one))
-    return check.sampled(one, *fits, loss=one.epsilon, draws=count, case="126 users who agree, 60 needed, 63 more")
+    return check.sampled(
+        one,
+        min(fit(one)),
+        max(fit(distribution.off_by(one))),  # who passes and what is answered each tell
+        loss=one.epsilon,
+        draws=count,
+        case="126 users who agree, 63 more who rated one item, 85 needed",
+    )
 
 
 def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
     """Where most pairs pass, and where few rated one of two items, so that none may: the larger of both bounds."""
     found = []
-    for table in (np.full((130, 2), _BOUND), few_of_many()[0]):
+    for table in (*agree([130]), few_of_many()[0]):
         tables = table, np.concatenate([table, [[_BOUND, -_BOUND]]])
         first, second = (np.nan_to_num(drawn(mechanism, rows, noise, draws.single), nan=2.0) for rows in tables)
         mistrust = empirical.MISTRUST / 2.0  # either may be too large by chance

@@ -137,7 +137,7 @@ class NotClipped(_BrokenMoments):
         wider = math.ceil((bounds.high - bounds.low) / bounds.clip)  # nothing is further from its centre
         wide = replace(self.real, bounds=replace(bounds, clip=wider * bounds.clip))
         # steps are so many times as long there, and those of products by the square
-        return wide.totals(rows, noise) * np.repeat([wider**2, wider, 1, 1], self.lengths)
+        return np.asarray(wide.totals(rows, noise) * np.repeat([wider**2, wider, 1, 1], self.lengths))
 
 
 @dataclass(frozen=True)

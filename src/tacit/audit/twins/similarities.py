@@ -15,6 +15,7 @@ from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.mechanisms.samplers import discrete_laplace
 from tacit.mechanisms.smooth_similarity import STEPS, NoisyLaw, pair_totals, whole_cosine
 from tacit.mechanisms.tested_similarity import AnswerLaw
+from tacit.models.cross_domain.smooth_sensitivity import smooth_steps
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,13 @@ class NoRoomForRounding(_Noisy):
     name: ClassVar[str] = "no-room-for-rounding"
 
     def laws(self, rows: ArrayLike) -> list[NoisyLaw]:
-        step = 2 / Fraction(self.real.each_epsilon)
-        return [NoisyLaw(law.centre, law.scale - step) for law in self.real.laws(rows)]
+        real = self.real
+        totals = pair_totals(rows, real.items, real.bound, real.pairs)
+        moved = [real.grid * smooth_steps(min(one, other) / STEPS**2, real.beta) for _, one, other in totals]
+        return [
+            NoisyLaw(law.centre, 2 * Fraction(reach) / Fraction(real.each_epsilon))
+            for law, reach in zip(real.laws(rows), moved, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
