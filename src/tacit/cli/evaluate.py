@@ -36,7 +36,7 @@ def evaluate(
             "all that TACIT_DATA has.",
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="About a minute: fewer trials, fewer settings.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A minute or two: fewer trials, fewer settings.")] = False,
     full: Annotated[
         bool, typer.Option("--full", help="Everything: more trials and auctions, all figures, private training.")
     ] = False,
