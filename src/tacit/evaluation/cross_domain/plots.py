@@ -33,7 +33,7 @@ LEVELS = {
     names.PRS_VALID_NOISY: "-.",
 }
 _ACROSS = 3  # panels in a row
-_LEVEL_COLOURS = {names.PRS_TOP_NOISY: "#d62728", names.PRS_VALID_NOISY: "#d62728"}
+_LEVEL_COLOURS = {names.NX_SOURCE: "#000000", names.PRS_TOP_NOISY: "#d62728", names.PRS_VALID_NOISY: "#d62728"}
 
 
 def draw(result: Result, folder: Path) -> list[Path]:
