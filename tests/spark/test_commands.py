@@ -122,6 +122,40 @@ def test_a_wrong_call_is_one_line_and_charges_nothing(
     assert not ledger.exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("spark.submit.deployMode", "cluster"), ("spark.kubernetes.submitInDriver", "true")]
+)
+def test_a_ledger_in_a_file_is_refused_where_the_driver_does_not_last(
+    session: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, value: str
+) -> None:
+    place, ledger = str(tmp_path / "items.parquet"), tmp_path / "curator.db"
+    pq.write_table(pa.table({"item": [1, 2], "domain": ["source", "target"]}), place)
+    words = [
+        "moments",
+        place,
+        "--items",
+        place,
+        "--scale",
+        "1",
+        "5",
+        "--subject",
+        "all",
+        "--out",
+        str(tmp_path / "m.json"),
+    ]
+
+    class Away:  # these settings cannot be changed in a session that runs
+        def __init__(self) -> None:
+            self.conf = {name: value}
+
+        def __getattr__(self, other: str) -> object:
+            return getattr(session, other)
+
+    assert main([*words, "--ledger", str(ledger)], Away()) == 2  # type: ignore[arg-type]
+    assert "does not last" in capsys.readouterr().err
+    assert not ledger.exists()
+
+
 def test_a_model_is_not_written_over_the_ledger(
     session: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Carry tastes from one domain to another: release, show, predict.", no_args_is_help=True)
 
 
-AGAIN = (
-    "sent again as it was drawn before: nothing was charged, and these ratings were not looked at. For a release of new ratings: "
-    "--request-id"
-)
+AGAIN = "sent again as it was drawn before, whatever the files hold now. For a release of new ratings: --request-id"
 
 
 class Mode(StrEnum):
@@ -148,7 +145,8 @@ def release(
         raise typer.BadParameter("public lists come in pairs: give --source-items and --target-items.")
     if mode is not Mode.moments and (post is not None or users is not None):
         raise typer.BadParameter(f"--post and --users belong to --mode moments, not to {mode.value}: leave them out.")
-    _check_public(epsilon, delta, ledger, subject, request_id)  # all of it before the ratings are read
+    _check_public(epsilon, delta, ledger, subject, request_id)  # before the ratings are read
+    promised = None if budget is None else Budget(budget, delta)
     columns = {"user": user, "item": item, "rating": rating, "time": time, "scale": Scale(*scale)}
     public = None if source_items is None or target_items is None else (source_items, target_items)
     lists = None if public is None else read_lists(*public, item)
@@ -170,17 +168,15 @@ def release(
         first,
         second,
         ledger,
-        budget=None if budget is None else Budget(budget, delta),
+        budget=promised,
         subject=subject,
         catalogues=lists,
         public_catalogue=public_catalogue,
     ) as curator:
-        before = curator.statement().charges
         with progress.status("Charging, adding up and drawing ..."):
             made = curator.release(epsilon, delta, mode=mode.value, request_id=request_id, **options)
         made.save(out)
-        statement = curator.statement()
-    again = statement.charges == before
+        statement, again = curator.statement(), curator.sent_again
     if json_file is not None:
         budget_left = {"sent again": again, "budget": statement.to_json()}
         write_json(json_file, {**_facts(made), "written": str(out), **budget_left})

@@ -128,6 +128,11 @@ class Curator:
         return None if self.features is None else self.features[codes]
 
     @property
+    def sent_again(self) -> bool:
+        """Whether what was released last had been drawn before, and is the same as then, whatever the ratings are by now."""
+        return not self._account.drew
+
+    @property
     def ledger(self) -> PrivacyLedger:
         return self._account.ledger
 

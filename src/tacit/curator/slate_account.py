@@ -71,6 +71,7 @@ class SlateAccount:
     ) -> None:
         self.subject, self._noise, self._clock = name("the subject", subject), noise, clock
         self._named, self._new = named, False
+        self.drew = False  # whether the last release was drawn, or found as it was kept
         self.kind = SLATES if kind is None else kind
         wished = None if budget is None else self._terms(budget, accounting, unprotected)
         self._own = not isinstance(ledger, PrivacyLedger)
@@ -114,6 +115,7 @@ class SlateAccount:
         """
 
         def content() -> bytes:
+            self.drew = True
             salt = os.urandom(16).hex()
             head = f"{what}\n{salt}{_seal(salt, asked)}\n".encode()
             try:
@@ -124,6 +126,7 @@ class SlateAccount:
             return drawn if len(drawn) <= MOST_BYTES else head + _NOTHING
 
         self._meet(guarantee)
+        self.drew = False
         kept = self.ledger.release(self.subject, release_id, guarantee, content)
         try:
             head, seal, message = kept.decode().split("\n", 2)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tacit.curator import Curator
+from tacit.curator.agreeing import OF_TWO_DOMAINS
+from tacit.curator.cross_domain_modes import Mode
 from tacit.data.pairs import TwoDomains
 from tacit.errors import BudgetExhausted, Conflict, GuaranteeRefused, InvalidParameter
 from tacit.guarantees import ONE_USER
@@ -99,6 +101,14 @@ def test_slates_of_one_domain_are_named_as_ever(tmp_path: Path) -> None:
         with curator(tmp_path, replace(small().source, name=name)):
             pass
     assert subjects(tmp_path) == ["users of films", "users of films again"]
+
+
+def test_a_data_set_may_have_and_in_its_name(tmp_path: Path) -> None:
+    for name in ("rock and roll", "rock", "roll"):
+        with curator(tmp_path, replace(small().source, name=name)) as one:
+            one.slate(2, 0.5)
+    assert subjects(tmp_path) == ["users of rock and roll", "users of rock", "users of roll"]
+    assert set(OF_TWO_DOMAINS) == {Mode.MOMENTS.value, Mode.PRS_VALID.value}
 
 
 @pytest.mark.parametrize("part", ["source", "target"])

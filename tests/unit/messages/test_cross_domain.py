@@ -116,7 +116,7 @@ def test_it_says_where_directions_link_nothing() -> None:
     assert message.directions > 0
     assert message.crossing == 0
     assert TransferModel.from_json(message.to_json()).remark == message.remark
-    assert "little else" in message.remark
+    assert "nothing but averages" in message.remark
     assert message.predict(PROFILE) == pytest.approx(transfer(message.model.offsets).predict(PROFILE), abs=1e-9)  # type: ignore[attr-defined]
 
 

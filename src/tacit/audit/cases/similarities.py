@@ -21,6 +21,7 @@ from tacit.audit.twins.similarities import (
     NoRoomForRounding,
     NotSmoothed,
     RatingsNotCut,
+    SmoothedTwiceAsFast,
 )
 from tacit.guarantees import Guarantee
 from tacit.mechanisms import SmoothSimilarity
@@ -76,12 +77,9 @@ class OneOfMany:
 
 
 def cases() -> list[Case]:
-    near = SmoothSimilarity(
-        2, _PAIR, 4.0, 1e-6, grid=64
-    )  # twenty users: their scale and their cosine both change by much
     looks = [
         _tables(_small(), agree(range(_MOST + 1)), f"{_MOST} users who agree"),
-        _tables(near, agree([19, 20, 21]), "21 users who agree"),
+        _tables(_near(), agree(range(1, 25)), "24 users who agree"),
         _tables(_coarse(), agree([_MANY]), f"{_MANY} users who agree, on a coarse grid"),
         _tables(_unequal(), few_of_many(), "one of 200 rated both items"),
         _tables(_two_pairs(), agree([2, 4], items=4), "two pairs, 4 users who agree", _COMING[:2]),
@@ -105,6 +103,11 @@ def twins() -> list[Twin]:
             NotSmoothed(_small()),
             "noise scaled to what this very database can change by, which is right and not enough",
             (few, "users who agree"),
+        ),
+        (
+            SmoothedTwiceAsFast(_near()),
+            "databases further away are discounted twice as fast as they may be",
+            (agree(range(1, 25)), "users who agree"),
         ),
         (
             RatingsNotCut(_small()),
@@ -141,6 +144,11 @@ def from_outside() -> list[FromOutside]:
 
 def _small() -> SmoothSimilarity:
     return SmoothSimilarity(2, _PAIR, 1.0, 0.01, bound=_BOUND, grid=8)
+
+
+def _near() -> SmoothSimilarity:
+    """From a few to twenty users their scale and their cosine both change by much."""
+    return SmoothSimilarity(2, _PAIR, 4.0, 1e-6, grid=64)
 
 
 def _coarse() -> SmoothSimilarity:

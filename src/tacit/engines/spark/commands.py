@@ -22,7 +22,7 @@ from tacit.errors import InvalidParameter
 from tacit.ledger import Budget
 from tacit.models.cross_domain.layers import Layer
 
-_AGAIN = "\nsent again as it was drawn before; nothing was charged. For a release of new ratings: --request-id"
+_AGAIN = "\nsent again as it was drawn before, whatever the table holds now. For a release of new ratings: --request-id"
 
 
 def similarities(session: SparkSession, asked: argparse.Namespace) -> str:
@@ -66,9 +66,8 @@ def moments(session: SparkSession, asked: argparse.Namespace) -> str:
     try:
         rows.ready()  # before the charge: an error while drawing would use it up, as it may tell of what was drawn
         options = {"request_id": asked.request_id, "least": asked.least, "post": asked.post, "users": asked.users}
-        before = curator.statement().charges
         model: Any = curator.release(epsilon, delta, **options)
-        again = curator.statement().charges == before
+        again = curator.sent_again
     finally:
         curator.close()
         rows.forget()
@@ -85,8 +84,13 @@ def _require_file(out: str, ledger: str) -> None:
 
 
 def _require_lasting(session: SparkSession, ledger: str) -> None:
-    """Refuses a ledger that would go with its container: every run would have a new one, and a budget of its own."""
-    if "://" not in ledger and session.conf.get("spark.submit.deployMode", "client") == "cluster":
+    """Refuses a ledger that would go with its container: every run would have a new one, and a budget of its own.
+
+    On Kubernetes the driver of cluster mode is told that it is a client, and that it was submitted in its own place.
+    """
+    away = session.conf.get("spark.submit.deployMode", "client") == "cluster"
+    away |= session.conf.get("spark.kubernetes.submitInDriver", "false") == "true"
+    if "://" not in ledger and away:
         raise InvalidParameter(
             "in cluster mode the driver runs in a place that does not last, and a ledger in a file would start anew each time: use "
             "--deploy-mode client, or a ledger on PostgreSQL, --ledger postgresql://..."

@@ -12,8 +12,7 @@ true one: c^2 = 2 shrunk e / (e + shrunk e). A direction that the noise has turn
 
 An eigenvector of a taste in one domain has weights in the other, too, which are noise, and two such tastes that are about as strong
 come out mixed: weights do not tell whether domains are linked. The block between them does (`links`). Where it shows no
-more than noise it is taken to be 0, so that every direction lies in one domain, and nothing is carried over but averages. Told as
-``crossing`` is how much of it is left without averages.
+more than noise it is taken to be 0, so that every direction lies in one domain, and nothing is carried over but averages.
 """
 
 import math
@@ -24,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.links import beyond_averages, links, within
+from tacit.models.cross_domain.links import links, within
 from tacit.models.cross_domain.offsets import Offsets, deviation, offsets, target_or
 from tacit.models.cross_domain.settings import TransferSettings
 from tacit.models.cross_domain.transfer import (
@@ -110,7 +109,6 @@ def factor_posterior(
 ) -> FactorPosterior:
     """From released sums and second moments on the head. The diagonal of ``gram`` is not used."""
     base = offsets(d, n, sigma_d, sigma_n, n_source, settings)
-    sums = np.asarray(d, dtype=np.float64)
     codes = codes_within(head, base.n_items)
     if (np.diff(codes) <= 0).any():
         raise InvalidParameter("the head must be items in ascending order, each once.")
@@ -121,11 +119,8 @@ def factor_posterior(
     sigma_gram = deviation("sigma_gram", sigma_gram)
     strength, vectors, cosines = above_the_noise(matrix, sigma_gram, settings)
     first = int(np.searchsorted(codes, base.n_source))  # of the head's target items
-    crossing = 0
-    if strength.size and _links(matrix, first, sigma_gram, settings):
-        told = beyond_averages(matrix, sums[codes], first)
-        crossing = min(strength.size, _links(told, first, sigma_gram, settings))
-    elif strength.size:  # what is seen between the domains is noise: to be moved by it only does harm
+    crossing = min(strength.size, _links(matrix, first, sigma_gram, settings)) if strength.size else 0
+    if strength.size and not crossing:  # what is seen between the domains is noise: to be moved by it only does harm
         matrix[:first, first:], matrix[first:, :first] = 0.0, 0.0
         strength, vectors, cosines = above_the_noise(matrix, sigma_gram, settings)
     seen = np.maximum(np.asarray(n, dtype=np.float64), sigma_n)[codes]

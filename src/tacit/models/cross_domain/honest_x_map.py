@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from tacit.checks import positive, whole
 from tacit.models.cross_domain.bridge import EDGE, own_offsets, symmetric
-from tacit.models.cross_domain.links import beyond_averages, links, within
+from tacit.models.cross_domain.links import links, within
 from tacit.models.cross_domain.offsets import Offsets, deviation, target_or
 from tacit.models.cross_domain.settings import MOST_DIRECTIONS, TransferSettings
 from tacit.models.cross_domain.transfer import Codes, Floats, one_row, remark_on, rows_of, strongest
@@ -112,9 +112,7 @@ def honest_x_map(
     found, _ = strongest(matrix, edge * noise * math.sqrt(len(matrix)), MOST_DIRECTIONS)
     cosine = np.clip(matrix / np.outer(size, size), -1.0, 1.0)
     n_target = base.n_items - base.n_source
-    linked = bool(found.size) and _links(matrix, base.n_source, noise, edge) > 0
-    told = beyond_averages(matrix, np.asarray(d, dtype=np.float64), base.n_source) if linked else matrix
-    crossing = min(found.size, _links(told, base.n_source, noise, edge)) if linked else 0
+    crossing = min(found.size, _links(matrix, base.n_source, noise, edge)) if found.size else 0
     replacements = np.full(base.n_source, NONE, dtype=np.int64)
     similar, cosines = (
         np.full((n_target, min(k, n_target)), NONE, dtype=np.int64),
@@ -122,7 +120,7 @@ def honest_x_map(
     )
     if found.size and n_target and base.n_source:
         across, inside = cosine[: base.n_source, base.n_source :], cosine[base.n_source :, base.n_source :]
-        if linked or anyway:  # the largest of numbers that are mere noise is no replacement
+        if crossing or anyway:  # the largest of numbers that are mere noise is no replacement
             best = across.argmax(axis=1)
             replacements = np.where(across.max(axis=1) > 0.0, best, NONE)
         # the item itself is no evidence of itself (a real rating of it is no prediction either) and takes none of its k places

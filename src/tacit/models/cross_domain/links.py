@@ -5,9 +5,6 @@ independent normal numbers of deviation sigma. Its largest singular value is the
 block, with a chance of at most exp(-t^2 / 2); and the same holds of what it is along any directions, as many as n and m in place of
 items, that were found without it. Inside the domains the directions are found in the other two blocks, whose noise is independent.
 So two numbers are compared with noise, both without looking at any rating: the whole block, and the block along what was found.
-
-A link need not be one of taste: where everything is rated below the centre, or everybody likes the same, people in both domains
-make products of averages between them. Of a link beyond averages the sums d, released apart, tell nothing (`beyond_averages`).
 """
 
 import math
@@ -35,23 +32,6 @@ def links(across: Floats, taken: Floats, given: Floats, sigma: float) -> int:
         return 0
     rounding = 1e-9 * float(np.linalg.norm(across))
     return max(_above(block, sigma, rounding) for block in (across, taken.T @ across @ given))
-
-
-def beyond_averages(matrix: Floats, sums: Floats, first: int) -> Floats:
-    """Second moments without their parts along the released sums d of each domain: for users who rate independently of each other
-    and of what they rated before, G_ij is about d_i d_j / users. Items before ``first`` are the source's.
-
-    The noise of d is independent of that of G, so that what is left of the noise is no larger.
-    """
-    left = np.array(matrix)
-    for part in (slice(0, first), slice(first, len(left))):
-        size = float(np.linalg.norm(sums[part]))
-        if size > 0.0:
-            along = np.zeros(len(left))
-            along[part] = sums[part] / size
-            left -= np.outer(along, along @ left)
-            left -= np.outer(left @ along, along)
-    return (left + left.T) / 2.0
 
 
 def _above(block: Floats, sigma: float, rounding: float) -> int:

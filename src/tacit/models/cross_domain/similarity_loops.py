@@ -7,7 +7,7 @@ from types import ModuleType
 from tacit.checks import member
 from tacit.models.cross_domain.centred import Centred
 
-_MOST_DENSE = 5000  # items: three tables of 5,000 x 5,000 take 400 MB
+_MOST_DENSE = 5000  # items: tables of 5,000 x 5,000 take 600 MB
 _DENSE_GAIN = 300.0  # multiply-adds of a dense product in the time of one step of a sparse one
 
 

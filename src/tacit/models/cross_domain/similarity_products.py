@@ -53,14 +53,18 @@ def _dense(left: Centred, right: Centred, height: int) -> Iterator[Block]:
     rows, same = _most_rated(left), left is right
     columns = rows if same else _most_rated(right)
     dots = _product(left.table(left.values), right.table(right.values), rows, columns, same=same)
-    counts = [
-        _product(one, other, rows, columns, same=same) for one, other in zip(_marks(left), _marks(right), strict=True)
-    ]
+    agreed, together = (np.zeros(dots.shape, dtype=np.int32) for _ in range(2))
+    for one, other in zip(_marks(left), _marks(right), strict=True):
+        packed = _product(one, other, rows, columns, same=same)
+        for begin in range(0, left.n_items, height):
+            part = slice(begin, begin + height)
+            whole = packed[part].astype(np.int64)
+            alike = (whole & (_PACK - 1)) + (whole >> 2 * _PACK_BITS)
+            agreed[part] += alike.astype(np.int32)
+            together[part] += (alike + (whole >> _PACK_BITS & (_PACK - 1))).astype(np.int32)
     for begin in range(0, left.n_items, height):
-        whole = [packed[begin : begin + height].astype(np.int64) for packed in counts]
-        agreed = sum((one & (_PACK - 1)) + (one >> 2 * _PACK_BITS) for one in whole)
-        differ = sum(one >> _PACK_BITS & (_PACK - 1) for one in whole)
-        yield Block(begin, dots[begin : begin + height], np.asarray(agreed), np.asarray(agreed + differ))
+        part = slice(begin, begin + height)
+        yield Block(begin, dots[part], agreed[part], together[part])
 
 
 def _marks(table: Centred) -> list[Any]:

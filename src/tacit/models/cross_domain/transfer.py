@@ -19,9 +19,10 @@ NO_TRANSFER = (
     "source to the target."
 )
 NO_LINK = (
-    "none is seen to link the domains beyond what averages tell: at this budget and number of users in both little else is carried "
-    "from the source to the target. Where somebody has ratings in a domain, its own directions still tell of further items there."
+    "none is seen to link the domains: at this budget and number of users in both, nothing but averages is carried from the source "
+    "to the target. Where somebody has ratings in a domain, its own directions still tell of further items there."
 )
+OF_WHAT = "Directions may be of taste, but also of how high people rate, or of who rates what."
 
 
 class Transfer(Protocol):
@@ -35,11 +36,11 @@ class Transfer(Protocol):
 
     @property
     def directions(self) -> int:
-        """How many directions of taste stand above the noise; 0: predictions are averages and the user's own level."""
+        """How many directions stand above the noise; 0: predictions are averages and the user's own level."""
 
     @property
     def crossing(self) -> int:
-        """How many of them link the domains beyond averages; 0: no taste is carried from one to the other."""
+        """How many of them are seen in both domains; 0: what is carried from one to the other is averages."""
 
     @property
     def remark(self) -> str: ...
@@ -58,8 +59,8 @@ def remark_on(directions: int, crossing: int) -> str:
     if crossing == 0:
         return f"{found} above the noise, but {NO_LINK}"
     if directions == 1:
-        return f"{found} above the noise and links the domains beyond what averages tell."
-    return f"{found} above the noise; {crossing} {'links' if crossing == 1 else 'link'} the domains beyond what averages tell."
+        return f"{found} above the noise and is seen in both domains. {OF_WHAT}"
+    return f"{found} above the noise; {crossing} {'is' if crossing == 1 else 'are'} seen in both domains. {OF_WHAT}"
 
 
 def one_row(items: ArrayLike, values: ArrayLike, n_items: int) -> csr_array:

@@ -91,7 +91,7 @@ def test_where_only_noise_lies_between_the_domains_nothing_is_replaced() -> None
         made = small(gram=taste + upper + np.triu(upper, 1).T, sigmas=(20.0, 1.0, 1.0, 1.0))
         assert made.directions > 0
         assert made.crossing == 0
-        assert "little else" in made.remark
+        assert "nothing but averages" in made.remark
         assert set(made.replacements.tolist()) == {-1}
         assert np.array_equal(made.predict([0, 1], [5.0, 1.0]), made.offsets.predict([0, 1], [5.0, 1.0]))
         assert (made.predict([0, 4], [1.0, 5.0]) != made.offsets.predict([0, 4], [1.0, 5.0])).any()
