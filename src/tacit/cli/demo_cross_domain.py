@@ -156,9 +156,9 @@ def _ways(held: "Held", own: Any, models: "Mapping[float, TransferModel]") -> "I
     yield way(OWN_MEAN, 0.0, bare, "the mean of the user's ratings in the source; nobody else's data")
     for epsilon, model in models.items():
         remark = (
-            f"directions of taste: {model.directions}, {model.crossing} between the domains"
+            f"directions above the noise: {model.directions}, {model.crossing} of them in both domains"
             if model.crossing
-            else "no direction of taste between the domains: averages only"
+            else "no direction in both domains: averages only"
         )
         yield way(MOMENTS, epsilon, _errors(held, own, model), remark)
     plainly = {
