@@ -1,5 +1,6 @@
 """Broken on purpose, never use: noisy similarities whose noise fits this database and not its neighbours, or fewer pairs."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -110,12 +111,13 @@ class LargerNorm(_Noisy):
 
 
 @dataclass(frozen=True)
-class _Generous(_Noisy):
+class _Generous(_Noisy, ABC):
     """Runs what another mechanism runs, under the claim of the real one."""
 
     @property
+    @abstractmethod
     def runs(self) -> SmoothSimilarity:
-        raise NotImplementedError
+        """What is run in truth."""
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -252,12 +254,13 @@ class LargerNormReleased(SimilarityAfterTest):
 
 
 @dataclass(frozen=True)
-class _GenerousTest(_Tested):
+class _GenerousTest(_Tested, ABC):
     """Runs what another mechanism runs, under the claim of the real one."""
 
     @property
+    @abstractmethod
     def runs(self) -> SimilarityAfterTest:
-        raise NotImplementedError
+        """What is run in truth."""
 
     @property
     def scale(self) -> Fraction:
