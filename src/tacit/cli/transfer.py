@@ -178,11 +178,11 @@ def release(
         made.save(out)
         statement, again = curator.statement(), curator.sent_again
     if json_file is not None:
-        budget_left = {"sent again": again, "budget": statement.to_json()}
-        write_json(json_file, {**_facts(made), "written": str(out), **budget_left})
+        told = {"written": str(out), "sent again": again, "budget": statement.to_json()}
+        write_json(json_file, {**_facts(made), **told})
     else:
-        told = f"\n{AGAIN}" if again else ""
-        typer.echo(f"{_shown(made)}\nwritten to {out}{told}\n{statement}{_deltas(statement)}")
+        note = f"\n{AGAIN}" if again else ""
+        typer.echo(f"{_shown(made)}\nwritten to {out}{note}\n{statement}{_deltas(statement)}")
 
 
 @app.command("predict", epilog="Example: tacit transfer predict model.json mine.csv --k 10")

@@ -130,7 +130,7 @@ class Curator:
     @property
     def sent_again(self) -> bool:
         """Whether what was released last had been drawn before, and is the same as then, whatever the ratings are by now."""
-        return not self._account.drew
+        return self._account.sent_again
 
     @property
     def ledger(self) -> PrivacyLedger:

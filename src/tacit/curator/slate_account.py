@@ -71,7 +71,7 @@ class SlateAccount:
     ) -> None:
         self.subject, self._noise, self._clock = name("the subject", subject), noise, clock
         self._named, self._new = named, False
-        self.drew = False  # whether the last release was drawn, or found as it was kept
+        self.sent_again = False  # whether the last release was found as it had been kept
         self.kind = SLATES if kind is None else kind
         wished = None if budget is None else self._terms(budget, accounting, unprotected)
         self._own = not isinstance(ledger, PrivacyLedger)
@@ -115,7 +115,7 @@ class SlateAccount:
         """
 
         def content() -> bytes:
-            self.drew = True
+            self.sent_again = False
             salt = os.urandom(16).hex()
             head = f"{what}\n{salt}{_seal(salt, asked)}\n".encode()
             try:
@@ -126,7 +126,7 @@ class SlateAccount:
             return drawn if len(drawn) <= MOST_BYTES else head + _NOTHING
 
         self._meet(guarantee)
-        self.drew = False
+        self.sent_again = True  # unless it is drawn now
         kept = self.ledger.release(self.subject, release_id, guarantee, content)
         try:
             head, seal, message = kept.decode().split("\n", 2)
@@ -174,6 +174,7 @@ class SlateAccount:
     def charge(self, release_id: str, guarantee: Guarantee) -> Receipt:
         """For what is made and not kept."""
         self._meet(guarantee)
+        self.sent_again = False
         return self.ledger.charge(self.subject, release_id, guarantee)
 
     def statement(self) -> Statement:

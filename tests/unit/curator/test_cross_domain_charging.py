@@ -368,6 +368,15 @@ def test_a_pure_budget_pays_for_replacements(tmp_path: Path, domains: TwoDomains
         assert (promise.epsilon, promise.delta) == (2.0, 0.0)
 
 
+def test_it_is_told_whether_a_release_was_drawn_or_sent_again(tmp_path: Path, domains: TwoDomains) -> None:
+    with curator(tmp_path, domains, unprotected=["nx"], budget=Budget(4.0, 2e-6)) as holder:
+        told = []
+        for options in ({}, {}, {"mode": "nx"}, {}, {"request_id": "December"}):
+            holder.release(**options)
+            told.append(holder.sent_again)
+        assert told == [False, True, False, True, False]
+
+
 # ---- what is promised
 
 

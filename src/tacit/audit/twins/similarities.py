@@ -1,6 +1,7 @@
 """Broken on purpose, never use: noisy similarities whose noise fits this database and not its neighbours, or fewer pairs."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -31,6 +32,15 @@ class _Noisy:
     def grid(self) -> int:
         return self.real.grid
 
+    def scaled(self, rows: ArrayLike, reach: Callable[[int, int], float | Fraction]) -> list[NoisyLaw]:
+        """The real centres, with noise for what ``reach`` says of both squared norms, in steps of the grid."""
+        real = self.real
+        totals = pair_totals(rows, real.items, real.bound, real.pairs)
+        return [
+            NoisyLaw(law.centre, 2 * Fraction(reach(one, other)) / Fraction(real.each_epsilon))
+            for law, (_, one, other) in zip(real.laws(rows), totals, strict=True)
+        ]
+
 
 @dataclass(frozen=True)
 class NotSmoothed(_Noisy):
@@ -39,14 +49,10 @@ class NotSmoothed(_Noisy):
     name: ClassVar[str] = "local-sensitivity-of-a-similarity"
 
     def laws(self, rows: ArrayLike) -> list[NoisyLaw]:
-        real = self.real
-        totals = pair_totals(rows, real.items, real.bound, real.pairs)
-        reaches = [Fraction(2 * STEPS**2, max(STEPS**2, min(one, other))) for _, one, other in totals]
-        centres = [law.centre for law in real.laws(rows)]
-        return [
-            NoisyLaw(centre, 2 * (real.grid * reach + 1) / Fraction(real.each_epsilon))
-            for centre, reach in zip(centres, reaches, strict=True)
-        ]
+        def reach(one: int, other: int) -> Fraction:
+            return self.grid * Fraction(2 * STEPS**2, max(STEPS**2, min(one, other))) + 1
+
+        return self.scaled(rows, reach)
 
 
 @dataclass(frozen=True)
@@ -56,13 +62,10 @@ class SmoothedTwiceAsFast(_Noisy):
     name: ClassVar[str] = "smoothed-twice-as-fast"
 
     def laws(self, rows: ArrayLike) -> list[NoisyLaw]:
-        real = self.real
-        totals = pair_totals(rows, real.items, real.bound, real.pairs)
-        moved = [real.grid * smooth_steps(min(one, other) / STEPS**2, 2.0 * real.beta) + 1 for _, one, other in totals]
-        return [
-            NoisyLaw(law.centre, 2 * Fraction(reach) / Fraction(real.each_epsilon))
-            for law, reach in zip(real.laws(rows), moved, strict=True)
-        ]
+        def reach(one: int, other: int) -> float:
+            return self.grid * smooth_steps(min(one, other) / STEPS**2, 2.0 * self.real.beta) + 1.0
+
+        return self.scaled(rows, reach)
 
 
 @dataclass(frozen=True)
@@ -86,13 +89,10 @@ class NoRoomForRounding(_Noisy):
     name: ClassVar[str] = "no-room-for-rounding"
 
     def laws(self, rows: ArrayLike) -> list[NoisyLaw]:
-        real = self.real
-        totals = pair_totals(rows, real.items, real.bound, real.pairs)
-        moved = [real.grid * smooth_steps(min(one, other) / STEPS**2, real.beta) for _, one, other in totals]
-        return [
-            NoisyLaw(law.centre, 2 * Fraction(reach) / Fraction(real.each_epsilon))
-            for law, reach in zip(real.laws(rows), moved, strict=True)
-        ]
+        def reach(one: int, other: int) -> float:
+            return self.grid * smooth_steps(min(one, other) / STEPS**2, self.real.beta)
+
+        return self.scaled(rows, reach)
 
 
 @dataclass(frozen=True)
