@@ -1,0 +1,62 @@
+/** Asking: this slot's signal, drawn and charged the first time, after that the same bytes, whatever is rated meanwhile. */
+import { costFrom, shown, unitsUp, type Budget } from "./budgets.js";
+import { invalidParameter, TacitError } from "./errors.js";
+import type { Fraction } from "./fraction.js";
+import type { Ledger } from "./ledger.js";
+import { drawSignal } from "./multi_selection.js";
+import type { Noise } from "./noise.js";
+import { moment, type Period } from "./periods.js";
+import { promised, Signal } from "./signal.js";
+import { slotOf } from "./slots.js";
+
+/**
+ * A signal, and where it is from: drawn now; drawn earlier in this slot; drawn in an older slot, or telling nothing, because the budget
+ * of the period is spent.
+ */
+export interface Asked {
+  readonly signal: Signal;
+  readonly from: "fresh" | "memo" | "older" | "nothing";
+}
+
+/** What asking needs beside eta. */
+export interface Asking {
+  readonly ledger: Ledger;
+  readonly subject: string; // of signals
+  readonly budget: Budget;
+  readonly refresh: Period;
+  readonly perPeriod: number;
+  readonly noise: Noise;
+  readonly version: string; // of the feature space
+  readonly dimension: number;
+  /** Reads what is private; refuses features outside the domain. */
+  readonly features: () => Float64Array;
+}
+
+export async function ask(eta: Fraction, by: Asking): Promise<Asked> {
+  const { ledger, subject, noise } = by;
+  const cost = costFrom(promised(eta, by.dimension).epsilon, noise);
+  if (cost.amount > unitsUp(by.budget.epsilon)) {
+    const least = `${shown(cost.amount)} of ${by.budget.epsilon} in each ${by.budget.per}`;
+    throw invalidParameter(`a signal with this eta never fits into the budget (${least}): ask with a larger eta.`);
+  }
+  const kind = `${by.version} ${eta.numerator}/${eta.denominator}`;
+  const id = `${slotOf(moment(ledger.clock), by.refresh, by.perPeriod)} ${kind}`;
+  const memo = await ledger.stored(subject, id);
+  if (memo !== null) return { signal: Signal.fromBytes(memo), from: "memo" }; // before the profile is touched
+  let row: Float64Array | null = null;
+  try {
+    // Features are refused, if at all, before anything is charged or drawn. Where nothing fits they are not looked at, unless this
+    // slot was charged and not drawn because of a crash.
+    const receipt = await ledger.charge(subject, id, cost, () => (row = by.features()));
+    if (receipt.stored !== null) return { signal: Signal.fromBytes(receipt.stored), from: "memo" };
+    const drawn = drawSignal(row ?? by.features(), eta, noise).toBytes();
+    const kept = await ledger.keep(subject, id, drawn); // another tab may have been first
+    return { signal: Signal.fromBytes(kept), from: kept === drawn ? "fresh" : "memo" };
+  } catch (problem) {
+    if (!(problem instanceof TacitError && problem.code === "budget-exhausted")) throw problem;
+  }
+  const older = await ledger.newest(subject, ` ${kind}`);
+  return older === null
+    ? { signal: Signal.nothing(by.dimension, eta), from: "nothing" }
+    : { signal: Signal.fromBytes(older), from: "older" };
+}

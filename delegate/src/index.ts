@@ -1,0 +1,26 @@
+/** tacit-delegate: the differentially private device in the browser. */
+export type { Asked } from "./asking.js";
+export type { Budget } from "./budgets.js";
+export { Catalogue, type ItemId } from "./catalogue.js";
+export { randomisedBit } from "./clicks.js";
+export type { Exchange } from "./client.js";
+export { Delegate } from "./delegate.js";
+export type { Choice } from "./displays.js";
+export { TacitError } from "./errors.js";
+export { exactEta } from "./eta.js";
+export { featuresOf, type FeatureSpace } from "./features.js";
+export type { Fraction } from "./fraction.js";
+export type { Statement } from "./ledger.js";
+export type { Limits } from "./limits.js";
+export { pick } from "./multi_selection.js";
+export { systemNoise, type Noise } from "./noise.js";
+export { offerFromJSON, type BatchTerms, type Candidate, type Offer } from "./offer.js";
+export type { DelegateOptions, Outcome, Recommendation } from "./options.js";
+export type { Period } from "./periods.js";
+export { costOf, policyFromJSON, type Bounding, type Policy, type Rule } from "./policy.js";
+export { select } from "./private_selection.js";
+export type { Readings } from "./readings.js";
+export { Reply, type ModelKind } from "./reply.js";
+export { Request } from "./request.js";
+export { Signal } from "./signal.js";
+export { slotOf } from "./slots.js";

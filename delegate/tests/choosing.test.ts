@@ -1,0 +1,318 @@
+// Private selection by a delegate, against a server in memory: one draw for each token, refusals on public data only.
+import "fake-indexeddb/auto";
+import fc from "fast-check";
+import { beforeEach, describe, expect, test } from "vitest";
+import { Delegate } from "../src/delegate.js";
+import { TacitError } from "../src/errors.js";
+import { systemNoise, type Noise } from "../src/noise.js";
+import { offerFromJSON, type Offer } from "../src/offer.js";
+import type { DelegateOptions } from "../src/options.js";
+import { FakeServer, offerOf } from "./fake_server.js";
+
+const NOW = Date.UTC(2026, 10, 17, 12);
+const DAY = 86_400_000;
+const ORIGIN = "http://server.test";
+
+let places = 0;
+let [place, now] = ["", NOW];
+let server = new FakeServer();
+
+beforeEach(() => {
+  [place, now, server] = [`choosing ${(places += 1)}`, NOW, new FakeServer()];
+});
+
+const opened = (more: Partial<DelegateOptions> = {}): Promise<Delegate> =>
+  Delegate.open({ server: ORIGIN, place, budget: { epsilon: 20, per: "month" }, fetch: server.fetch, clock: () => now, ...more });
+
+/** A delegate that consents and has a scorer: it loves drama, item 5. */
+async function consenting(more: Partial<DelegateOptions> = {}): Promise<Delegate> {
+  const delegate = await opened(more);
+  delegate.rate(5, 5);
+  await delegate.consent();
+  await delegate.offer();
+  return delegate;
+}
+
+const offered = (more: Parameters<typeof offerOf>[0] = {}): Offer => offerFromJSON(offerOf(more, now));
+
+/** Noise that counts what it was asked for. */
+const counting = (): Noise & { drawn: number } => ({
+  caveat: null,
+  drawn: 0,
+  draw(count) {
+    this.drawn += count;
+    return systemNoise.draw(count);
+  },
+});
+
+/** Noise of zeros: rr then takes the privately best. */
+const zeros: Noise = { caveat: null, draw: (count) => new Uint8Array(count) };
+
+describe("consent", () => {
+  test("is not given before it is said, is durable, and its end wipes the profile", async () => {
+    const delegate = await opened();
+    expect(await delegate.consented()).toBe(false);
+    await delegate.consent();
+    delegate.close();
+    const again = await opened();
+    expect(await again.consented()).toBe(true);
+    again.rate(5, 5);
+    await again.revoke();
+    expect([await again.consented(), again.ratings().size]).toEqual([false, 0]);
+  });
+
+  test("without it the choice is the publicly best, nothing is charged and no noise is drawn", async () => {
+    const noise = counting();
+    const delegate = await opened({ noise });
+    delegate.rate(5, 5);
+    await delegate.offer();
+    const choice = await delegate.choose(offered());
+    expect(choice).toMatchObject({ items: ["1"], consented: false, epsilon: 0, policy: { rule: "public" } });
+    expect([(await delegate.selectionStatement()).charges, noise.drawn]).toEqual([0, 0]);
+  });
+
+  test("it leaves with a request for an offer, as one digit", async () => {
+    const delegate = await opened();
+    await delegate.offer("sport");
+    await delegate.consent();
+    await delegate.offer("sport");
+    const sent = server.seen.filter(({ path }) => path.endsWith("/offers")).map(({ body }) => new TextDecoder().decode(body!));
+    expect(sent).toEqual(['{"version":1,"context":"sport","consent":0}', '{"version":1,"context":"sport","consent":1}']);
+  });
+});
+
+describe("choosing", () => {
+  test("by private scores, under consent, for the epsilon of the policy", async () => {
+    const delegate = await consenting({ noise: zeros });
+    const choice = await delegate.choose(offered());
+    expect(choice).toMatchObject({ items: ["5"], consented: true, epsilon: 1, policy: { rule: "rr" } });
+    expect(await delegate.selectionStatement()).toMatchObject({ spent: "1", left: "9", charges: 1 });
+    expect((await delegate.statement()).charges).toBe(0);
+  });
+
+  test("the same token gives the same items, in every tab, after a restart and without consent, for one charge", async () => {
+    const [first, second] = [await consenting(), await opened()];
+    const offer = offered();
+    const choice = await first.choose(offer);
+    await second.revoke();
+    expect(await second.choose(offer)).toEqual(choice);
+    first.close();
+    expect(await (await opened()).choose(offer)).toEqual(choice);
+    expect((await second.selectionStatement()).charges).toBe(1);
+  });
+
+  test("of two calls at once one writes, and whatever the other gets is the same or nothing", async () => {
+    const offers = fc.array(fc.record({ tab: fc.nat(1), token: fc.nat(3) }), { minLength: 2, maxLength: 12 });
+    await fc.assert(
+      fc.asyncProperty(offers, async (calls) => {
+        place = `tabs ${(places += 1)}`;
+        const tabs = [await consenting(), await opened()];
+        await tabs[1]!.offer();
+        const found = await Promise.all(
+          calls.map(async ({ tab, token }) => ({
+            token,
+            choice: await tabs[tab]!.choose(offered({ token: String(token).padStart(32, "a") })),
+          })),
+        );
+        const shown = new Map<number, string>();
+        for (const { token, choice } of found) {
+          if (choice === null) continue;
+          expect(shown.get(token) ?? String(choice.items)).toBe(String(choice.items));
+          shown.set(token, String(choice.items));
+        }
+        expect(shown.size).toBe(new Set(calls.map(({ token }) => token)).size);
+        expect((await tabs[0]!.selectionStatement()).charges).toBe(shown.size);
+        tabs.forEach((tab) => tab.close());
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  test("a second offer with the same token and a cheaper policy does not overtake the first, which is still paying", async () => {
+    const [first, second] = [await consenting(), await opened()];
+    const token = "c".repeat(32);
+    const found = await Promise.all([
+      first.choose(offered({ token })),
+      second.choose(offered({ token, policy: { id: "public", epsilon: 0 } })),
+    ]);
+    expect(found).toMatchObject([{ policy: { rule: "rr" } }, null]); // the time that scoring takes must not decide what is shown
+    expect(await second.choose(offered({ token }))).toEqual(found[0]);
+  });
+
+  test("a crash after the charge leaves no fill, and never another draw", async () => {
+    const failing: Noise = {
+      caveat: null,
+      draw: () => {
+        throw new TacitError("system-noise-unavailable", "none");
+      },
+    };
+    const delegate = await consenting({ noise: failing });
+    const offer = offered();
+    await expect(delegate.choose(offer)).rejects.toThrow(TacitError);
+    delegate.close();
+    const again = await consenting();
+    expect(await again.choose(offer)).toBeNull();
+    expect((await again.selectionStatement()).charges).toBe(1);
+  });
+
+  test("over a limit, out of budget, or without a scorer it is the publicly best, for nothing", async () => {
+    const delegate = await consenting({ limits: { epsilon: 1, budget: { epsilon: 2, per: "day" } } });
+    for (const epsilon of [1.5, 0.0001])
+      expect(await delegate.choose(offered({ policy: { epsilon } }))).toMatchObject({ items: ["1"], epsilon: 0 });
+    await delegate.choose(offered());
+    await delegate.choose(offered());
+    expect(await delegate.choose(offered())).toMatchObject({ items: ["1"], epsilon: 0, policy: { rule: "public" }, consented: true });
+    expect((await delegate.selectionStatement()).left).toBe("0");
+    now += DAY;
+    expect(await delegate.choose(offered())).toMatchObject({ epsilon: 1 });
+    for (const scorer of ["missing", "other"] as const) {
+      place = `without ${scorer}`;
+      server.scorer = scorer;
+      expect(await (await consenting()).choose(offered())).toMatchObject({ items: ["1"], epsilon: 0 });
+    }
+  });
+
+  test("rules that this device does not follow are answered publicly: laplace, greedy, clipped scores", async () => {
+    const delegate = await consenting();
+    for (const policy of [
+      { id: "laplace", bounding: "scaled" },
+      { id: "greedy", epsilon: 0 },
+      { id: "pf", bounding: "clipped", width: 1 },
+      { id: "gumbel", bounding: "clipped", width: 1 },
+    ]) {
+      expect(await delegate.choose(offered({ policy }))).toMatchObject({ items: ["1"], epsilon: 0, policy: { rule: "public" } });
+    }
+    expect((await delegate.selectionStatement()).charges).toBe(0);
+  });
+
+  test("every rule that it follows chooses, and is charged what it costs", async () => {
+    const delegate = await consenting();
+    for (const [policy, epsilon] of [
+      [{ id: "uniform", epsilon: 0 }, 0],
+      [{ id: "public", epsilon: 0 }, 0],
+      [{ id: "rr", d: 4 }, 0],
+      [{ id: "rr", d: 2 }, 1],
+      [{ id: "rr", slots: 3 }, 1],
+      [{ id: "pf", bounding: "scaled" }, 1],
+      [{ id: "gumbel", bounding: "scaled", slots: 4 }, 1],
+      [{ id: "envelope", floors: [2 ** 30, 2 ** 30, 2 ** 29, 2 ** 29] }, 1],
+    ] as const) {
+      const choice = await delegate.choose(offered({ policy }));
+      expect(choice).toMatchObject({ epsilon, policy: { rule: policy.id } });
+      expect(new Set(choice!.items).size).toBe("slots" in policy ? policy.slots : 1);
+    }
+    expect((await delegate.selectionStatement()).spent).toBe("5");
+  });
+
+  test("offers that expired, expire too late or are of a batch are no fill, and cost nothing", async () => {
+    const delegate = await consenting();
+    const seconds = Math.floor(now / 1000);
+    for (const odd of [
+      { expires: seconds },
+      { expires: seconds - 5 },
+      { expires: seconds + 32 * 86_400 },
+      { batch: { id: "b", prices: [1, 2, 3, 4], key: "" } },
+    ]) {
+      expect(await delegate.choose(offered(odd))).toBeNull();
+    }
+    expect(await delegate.choose({ ...offered() })).toBeNull(); // no offer that was read here
+    expect((await delegate.selectionStatement()).charges).toBe(0);
+  });
+
+  test("what a server sends instead of an offer is no fill", async () => {
+    const delegate = await consenting();
+    expect(await delegate.offer()).toBeNull(); // 204
+    for (const odd of [{}, [], 7, "offer", { ...offerOf(), price: 1 }]) {
+      server.offers = [odd];
+      expect(await delegate.offer()).toBeNull();
+    }
+    server.offers = [offerOf({}, now)];
+    expect((await delegate.offer())!.candidates).toHaveLength(4);
+  });
+
+  test("all parts of the scorer are fetched at the first offer, once, before anything is chosen", async () => {
+    const delegate = await opened();
+    await delegate.offer();
+    await delegate.offer();
+    expect(server.seen.filter(({ path }) => path.includes("scorer")).map(({ path }) => path)).toEqual([
+      "/v1/private-selection/scorer?part=0",
+      "/v1/private-selection/scorer?part=1",
+    ]);
+  });
+
+  test("displays are forgotten a day after their offers expired, charges are not", async () => {
+    const delegate = await consenting();
+    const offer = offered();
+    await delegate.choose(offer);
+    now += DAY + 700_000;
+    expect(await delegate.choose(offered())).not.toBeNull(); // tidies
+    const again = { ...offerOf({ token: offer.token }, now) };
+    expect(await delegate.choose(offerFromJSON(again))).toBeNull(); // it has outlived its display: no second answer for one charge
+  });
+});
+
+describe("reporting", () => {
+  test("what was shown is reported exactly, once", async () => {
+    const delegate = await consenting();
+    const choice = (await delegate.choose(offered()))!;
+    expect(await delegate.shown(choice)).toBe("ok");
+    expect(await delegate.flush()).toBe(0);
+    const sent = server.seen.filter(({ path }) => path.endsWith("/impressions")).map(({ body }) => new TextDecoder().decode(body!));
+    expect(sent).toEqual([`{"version":1,"token":"${choice.token}","items":["${choice.items[0]}"]}`]);
+    expect(await delegate.shown(choice)).toBe("duplicate");
+  });
+
+  test.each([429, 408, 500, 503, "network"] as const)(
+    "after %s it waits, survives a restart, and leaves with the same bytes",
+    async (failing) => {
+      const delegate = await consenting();
+      const choice = (await delegate.choose(offered()))!;
+      server.failing = failing;
+      expect(await delegate.shown(choice)).toBe("pending");
+      expect(await delegate.flush()).toBe(1);
+      delegate.close();
+      const again = await opened();
+      expect(await again.flush()).toBe(1);
+      server.failing = null;
+      expect(await again.flush()).toBe(0);
+      expect(await again.flush()).toBe(0);
+      const sent = server.seen.filter(({ path }) => path.endsWith("/impressions")).map(({ body }) => String(body));
+      expect([sent.length, new Set(sent).size]).toEqual([4, 1]);
+      expect(server.impressions.get(choice.token)).toBe(JSON.stringify(choice.items));
+    },
+  );
+
+  test("every other answer is final", async () => {
+    const delegate = await consenting();
+    for (const outcome of ["ok", "duplicate", "conflict", "unknown", "expired"]) {
+      server.outcome = outcome;
+      expect(await delegate.shown((await delegate.choose(offered()))!)).toBe(outcome);
+    }
+    server.outcome = "nonsense";
+    expect(await delegate.shown((await delegate.choose(offered()))!)).toBe("pending");
+    server.outcome = null;
+    server.failing = 422;
+    expect(await delegate.shown((await delegate.choose(offered()))!)).toBe("refused");
+    server.failing = null;
+    expect(await delegate.flush()).toBe(0);
+  });
+
+  test("what was not chosen here is not reported", async () => {
+    const delegate = await consenting();
+    const choice = (await delegate.choose(offered()))!;
+    await expect(delegate.shown({ ...choice, token: "f".repeat(32) })).rejects.toThrow(TacitError);
+    await delegate.shown({ ...choice, items: ["9", "2"] }); // what is written counts, not what is said
+    expect(server.impressions.get(choice.token)).toBe(JSON.stringify(choice.items));
+    const after = await delegate.choose(offered());
+    expect(await delegate.flush()).toBe(0); // chosen and not shown: it does not leave
+    expect(server.impressions.has(after!.token)).toBe(false);
+  });
+
+  test("the budget is for each server by itself", async () => {
+    const delegate = await consenting();
+    await delegate.choose(offered());
+    const other = await opened({ server: "http://other.test" });
+    expect((await other.selectionStatement()).spent).toBe("0");
+    expect((await delegate.selectionStatement()).spent).toBe("1");
+  });
+});

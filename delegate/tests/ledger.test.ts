@@ -1,0 +1,215 @@
+// The ledger: checked and written at once, never overspent, whoever else writes and wherever it crashes.
+import "fake-indexeddb/auto";
+import fc from "fast-check";
+import { beforeEach, expect, test } from "vitest";
+import { unitsUp, type Budget } from "../src/budgets.js";
+import { Database } from "../src/database.js";
+import { TacitError } from "../src/errors.js";
+import { Ledger } from "../src/ledger.js";
+import { DAY } from "../src/periods.js";
+
+const NOVEMBER = Date.UTC(2026, 10, 17, 12);
+const cost = (epsilon: number) => ({ amount: unitsUp(epsilon), unprotected: 0 });
+
+let places = 0;
+let place = "";
+let now = NOVEMBER;
+
+beforeEach(() => {
+  place = `ledger ${(places += 1)}`;
+  now = NOVEMBER;
+});
+
+async function opened(budget: Budget, subject = "me"): Promise<Ledger> {
+  const ledger = new Ledger(await Database.open(place), () => now);
+  await ledger.agree(subject, { budget, protects: "one profile", caveat: null });
+  return ledger;
+}
+
+const codeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => "nothing was refused",
+    (problem: TacitError) => problem.code,
+  );
+
+test("a charge is refused when it exceeds what is left, and then charges nothing", async () => {
+  const ledger = await opened({ epsilon: 1, per: "lifetime" });
+  await ledger.charge("me", "a", cost(0.7));
+  expect(await codeOf(ledger.charge("me", "b", cost(0.4)))).toBe("budget-exhausted");
+  await ledger.charge("me", "c", cost(0.3)); // exactly what is left: 0.7 + 0.3 is 1 in whole numbers
+  expect(await ledger.statement("me")).toMatchObject({ spent: "1", left: "0", charges: 2, renews: null });
+});
+
+test("the same id is one charge, and under another cost a conflict", async () => {
+  const ledger = await opened({ epsilon: 1, per: "lifetime" });
+  expect(await ledger.charge("me", "a", cost(0.6))).toEqual({ fresh: true, stored: null });
+  expect(await ledger.charge("me", "a", cost(0.6))).toEqual({ fresh: false, stored: null });
+  expect(await codeOf(ledger.charge("me", "a", cost(0.5)))).toBe("conflict");
+  expect((await ledger.statement("me")).spent).toBe("0.6");
+});
+
+test("the first content that is kept for a charge stays, and nothing is kept without one", async () => {
+  const ledger = await opened({ epsilon: 1, per: "lifetime" });
+  expect(await codeOf(ledger.keep("me", "a", Uint8Array.of(1)))).toBe("conflict");
+  await ledger.charge("me", "a", cost(0.6));
+  expect(await ledger.keep("me", "a", Uint8Array.of(1))).toEqual(Uint8Array.of(1));
+  expect(await ledger.keep("me", "a", Uint8Array.of(2))).toEqual(Uint8Array.of(1));
+  expect((await ledger.charge("me", "a", cost(0.6))).stored).toEqual(Uint8Array.of(1));
+  expect(await ledger.stored("me", "a")).toEqual(Uint8Array.of(1));
+});
+
+test("what `ready` throws undoes the charge", async () => {
+  const ledger = await opened({ epsilon: 1, per: "lifetime" });
+  const refuse = (): void => {
+    throw new TacitError("invalid-features", "outside");
+  };
+  expect(await codeOf(ledger.charge("me", "a", cost(0.6), refuse))).toBe("invalid-features");
+  expect((await ledger.statement("me")).charges).toBe(0);
+  expect((await ledger.charge("me", "a", cost(0.6))).fresh).toBe(true);
+});
+
+test("windows of the calendar begin anew at midnight and at the first of a month, in UTC", async () => {
+  for (const [per, renewal] of [
+    ["day", Date.UTC(2026, 10, 18)],
+    ["month", Date.UTC(2026, 11, 1)],
+  ] as const) {
+    place = `windows ${per}`;
+    now = NOVEMBER;
+    const ledger = await opened({ epsilon: 1, per });
+    await ledger.charge("me", "a", cost(1));
+    expect((await ledger.statement("me")).renews).toEqual(new Date(renewal));
+    now = renewal - 1;
+    expect(await codeOf(ledger.charge("me", "b", cost(0.1)))).toBe("budget-exhausted");
+    now = renewal;
+    expect((await ledger.statement("me")).left).toBe("1");
+    await ledger.charge("me", "b", cost(1));
+    expect(await ledger.statement("me")).toMatchObject({ spent: "1", charges: 1 });
+  }
+});
+
+test("a clock that goes back opens no window again: the ledger's time does not", async () => {
+  const ledger = await opened({ epsilon: 1, per: "day" });
+  await ledger.charge("me", "a", cost(1));
+  now += DAY;
+  await ledger.charge("me", "b", cost(1));
+  now -= DAY; // the window of yesterday is full, today's too
+  expect(await codeOf(ledger.charge("me", "c", cost(0.1)))).toBe("budget-exhausted");
+  now -= 40 * DAY; // a window of long ago is empty, and is not there any more
+  expect(await codeOf(ledger.charge("me", "c", cost(0.1)))).toBe("budget-exhausted");
+  expect((await ledger.statement("me")).left).toBe("0");
+  const { entries } = await ledger.statement("me");
+  expect(entries.map(({ at }) => at.getTime())).toEqual([NOVEMBER + DAY]);
+});
+
+test("a clock that went back and wrote for one subject holds for the others too", async () => {
+  const ledger = await opened({ epsilon: 1, per: "day" });
+  await ledger.agree("other", { budget: { epsilon: 1, per: "day" }, protects: "one profile", caveat: null });
+  now += DAY;
+  await ledger.charge("other", "a", cost(0.1));
+  now -= DAY;
+  await ledger.charge("me", "a", cost(1));
+  expect((await ledger.statement("me")).entries[0]!.at.getTime()).toBe(NOVEMBER + DAY);
+});
+
+test("a clock outside the calendar is refused before anything is charged", async () => {
+  const ledger = await opened({ epsilon: 1, per: "day" });
+  for (const odd of [NaN, -1, Infinity, 1e18]) {
+    now = odd;
+    expect(await codeOf(ledger.charge("me", "a", cost(0.1)))).toBe("ledger-unavailable");
+  }
+});
+
+test("terms are agreed once; of some subjects there is one", async () => {
+  const ledger = await opened({ epsilon: 1, per: "day" });
+  const other = { budget: { epsilon: 2, per: "day" } as const, protects: "one profile", caveat: null };
+  expect(await codeOf(ledger.agree("me", other))).toBe("conflict");
+  await ledger.agree("me month 1", other, "me ");
+  expect(await codeOf(ledger.agree("me day 1", other, "me "))).toBe("conflict");
+  await ledger.agree("me month 1", other, "me ");
+  expect(await codeOf(ledger.charge("nobody", "a", cost(0.1)))).toBe("unknown-subject");
+});
+
+test("a closed database refuses, and says that the ledger is unavailable", async () => {
+  const ledger = await opened({ epsilon: 1, per: "day" });
+  ledger.database.close();
+  expect(await codeOf(ledger.charge("me", "a", cost(0.1)))).toBe("ledger-unavailable");
+});
+
+interface Row {
+  at: number;
+  amount: number;
+  id: string;
+  total: number;
+}
+
+const rowsOf = (ledger: Ledger): Promise<Row[]> =>
+  ledger.database.transact("readonly", (stores) => {
+    const request = stores("charges").getAll() as IDBRequest<Row[]>;
+    return new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
+  });
+
+/** The most that was spent in one window of the calendar. */
+function mostSpent(rows: readonly Row[], per: Budget["per"]): number {
+  const windows = new Map<string, number>();
+  for (const { at, amount } of rows) {
+    const window = per === "lifetime" ? "" : new Date(at).toISOString().slice(0, per === "day" ? 10 : 7);
+    windows.set(window, (windows.get(window) ?? 0) + amount);
+  }
+  return Math.max(0, ...windows.values());
+}
+
+test("several connections never overspend together, however their charges interleave", async () => {
+  const charges = fc.array(
+    fc.record({ by: fc.nat(2), id: fc.nat(30), units: fc.integer({ min: 1, max: 400 }), later: fc.integer({ min: -30, max: 30 }) }),
+    { minLength: 5, maxLength: 40 },
+  );
+  await fc.assert(
+    fc.asyncProperty(charges, fc.constantFrom("day" as const, "month" as const, "lifetime" as const), async (wished, per) => {
+      place = `race ${(places += 1)}`;
+      now = NOVEMBER;
+      const ledgers = await Promise.all([0, 1, 2].map(() => opened({ epsilon: 1e-6, per })));
+      await Promise.all(
+        wished.map(async ({ by, id, units, later }) => {
+          await new Promise((resolve) => setTimeout(resolve, 0));
+          now += later * 3_600_000; // the clock jumps about, also back
+          await ledgers[by]!.charge("me", String(id), { amount: units, unprotected: 0 }).catch((problem: TacitError) => {
+            expect(["budget-exhausted", "conflict"]).toContain(problem.code);
+          });
+        }),
+      );
+      const rows = await rowsOf(ledgers[0]!);
+      expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
+      expect(mostSpent(rows, per)).toBeLessThanOrEqual(1000);
+      rows.forEach(({ at, amount, total }, row) => {
+        const before = rows[row - 1] ?? { at: 0, total: 0 };
+        expect(at).toBeGreaterThanOrEqual(before.at);
+        expect(total).toBe(before.total + amount);
+      });
+      ledgers.forEach((ledger) => ledger.database.close());
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("a twin that checks in one transaction and writes in another overspends, and is caught so", async () => {
+  const ledgers = await Promise.all([0, 1, 2].map(() => opened({ epsilon: 1e-6, per: "day" })));
+  await Promise.all(
+    ledgers.map(async (ledger, number) => {
+      const { left } = await ledger.statement("me");
+      if (Number(left) < 6e-7) return;
+      await ledger.database.transact("readwrite", async (stores) => {
+        stores("charges").add({
+          number,
+          subject: "me",
+          id: String(number),
+          at: now,
+          amount: 600,
+          unprotected: 0,
+          total: 600,
+          content: null,
+        });
+      });
+    }),
+  );
+  expect(mostSpent(await rowsOf(ledgers[0]!), "day")).toBeGreaterThan(1000);
+});
