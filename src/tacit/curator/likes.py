@@ -18,6 +18,7 @@ from tacit.data.ratings import Ratings
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.messages.private_slates_parts import checked_items
 from tacit.models.dpp.kernels import rank_of
+from tacit.models.features import unit_rows
 
 Floats = NDArray[np.float64]
 
@@ -125,12 +126,8 @@ def rows_of(ratings: Ratings, like: float) -> sparse.csr_array:
 
 
 def genre_features(catalogue: Catalogue) -> Floats | None:
-    """The genres of each item, as rows of length 1: how many genres an item has shall not count as its quality. Public."""
-    if catalogue.genres is None:
-        return None
-    flags = catalogue.genres.astype(np.float64)
-    length = np.sqrt(flags.sum(axis=1, keepdims=True))
-    return np.asarray(flags / np.where(length > 0.0, length, 1.0), dtype=np.float64)
+    """The genres of each item, as rows of length 1. Public."""
+    return None if catalogue.genres is None else unit_rows(catalogue.genres)
 
 
 def _checked_features(features: ArrayLike, items: int) -> Floats:

@@ -73,6 +73,13 @@ def version_of(space: FeatureSpace) -> str:
     return content.hexdigest()[:32]
 
 
+def unit_rows(flags: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The genres of each item as a row of length 1: how many genres an item has shall not count as its quality."""
+    table = flags.astype(np.float64)
+    length = np.sqrt(table.sum(axis=1, keepdims=True))
+    return np.asarray(table / np.where(length > 0.0, length, 1.0), dtype=np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class GenreProfile:
     """How a user's liked films (rating >= 4) and disliked films are spread over genres: two blocks, each summing to 1.

@@ -84,22 +84,23 @@ class Tables:
         save_file(arrays, path, metadata={"tables": json.dumps(about)})
 
     @classmethod
-    def load(cls, path: str | Path, version: str) -> "Tables":
+    def load(cls, path: str | Path, version: str, *, mapped: bool = False) -> "Tables":
         """Tables that were saved for this version of a store. Others are refused, because their slates would be another model's;
-        so are damaged ones, because compiled loops look nothing up twice."""
-        from safetensors import SafetensorError, safe_open
+        so are damaged ones, because compiled loops look nothing up twice.
+
+        ``mapped`` tables stay in the file: processes that map the same one share its pages. Replace such a file, never write to it.
+        """
+        from safetensors import SafetensorError
 
         try:
-            with safe_open(path, framework="numpy") as file:
-                about = json.loads((file.metadata() or {}).get("tables", "{}"))
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            about, arrays = _mapped(Path(path)) if mapped else _read(path)
             if about["format"] != FORMAT:
                 raise ValueError
             sound = _digest(arrays) == about["digest"]
             tables = cls(about["version"], int(about["r"]), scale=np.float32(arrays.pop("scale")[0]), **arrays)
         except FileNotFoundError:
             raise
-        except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        except (SafetensorError, OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
             raise InvalidModel(f"{path} does not hold tables of this version of tacit: build them again.") from problem
         if tables.version != version:
             raise InvalidModel(f"the tables in {path} belong to another model or r: build them again.")
@@ -132,6 +133,38 @@ class Tables:
             and np.isfinite(self.features).all()
             and np.isfinite(self.scale)
         )
+
+
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        about = json.loads((file.metadata() or {}).get("tables", "{}"))
+        return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+
+
+_TYPES = {
+    "U8": "u1",
+    "U16": "<u2",
+    "I32": "<i4",
+    "I64": "<i8",
+    "F32": "<f4",
+}  # as the format names those that tables have
+
+
+def _mapped(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The same from a mapped file: the length of the header as 8 bytes, the header in JSON, then the arrays, each from .. to."""
+    # "c": what is written would stay in this process. Nothing is; but read-only arrays would have all loops compiled once more.
+    content = np.memmap(path, dtype=np.uint8, mode="c")
+    start = 8 + int.from_bytes(content[:8].tobytes(), "little")
+    header = json.loads(content[8:start].tobytes())
+    about = json.loads(header.pop("__metadata__", {}).get("tables", "{}"))
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, one in header.items():
+        first, end = one["data_offsets"]
+        part = np.asarray(content[start + first : start + end])
+        arrays[name] = part.view(_TYPES[one["dtype"]]).reshape(one["shape"])
+    return about, arrays
 
 
 def _digest(arrays: dict[str, NDArray[Any]]) -> str:

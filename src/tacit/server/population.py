@@ -31,9 +31,12 @@ class Population:
     def __repr__(self) -> str:
         return f"Population({len(self._places):,} items)"
 
-    def times(self, factor: float) -> "Population":
-        """The same people on another scale, such as clicks for stars."""
-        return Population(list(self._places), self._table.T * positive("factor", factor))
+    def times(self, factor: float | NDArray[np.float64]) -> "Population":
+        """The same people on another scale, such as clicks for stars: one factor for all items, or one for each."""
+        factors = np.array([positive("factor", one) for one in np.atleast_1d(factor).tolist()])
+        if factors.shape not in ((1,), (len(self._places),)):
+            raise InvalidParameter("a population is scaled by one factor, or by one for each item.")
+        return Population(list(self._places), self._table.T * factors)
 
     def tastes(self, items: Sequence[str]) -> Tastes:
         """For candidates in this order."""

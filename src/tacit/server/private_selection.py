@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 
 from tacit.checks import finite, whole
-from tacit.errors import InvalidMessage, InvalidParameter
+from tacit.errors import InvalidMessage, InvalidParameter, TacitError
 from tacit.ledger import ImpressionLedger, ImpressionStatement, Offered, Settlement
 from tacit.ledger.clock import SECOND, Clock, now
 from tacit.ledger.stores import Target
@@ -130,25 +130,44 @@ class PrivateSelection:
 
         ``among`` holds the auction among the items of a slate. A bare text is a context without consent.
         """
-        asked = OfferRequest(request) if isinstance(request, str) else request
-        if not isinstance(asked, OfferRequest):
+        (offer,) = self.offer_many([request], among=among)
+        return offer
+
+    def offer_many(
+        self, requests: Sequence[OfferRequest | str], *, among: Sequence[str] | None = None
+    ) -> list[Offer | None]:
+        """One offer for each request, all on the disk in one transaction before they are returned."""
+        asked = [OfferRequest(one) if isinstance(one, str) else one for one in requests]
+        if not all(isinstance(one, OfferRequest) for one in asked):
             raise InvalidMessage("an offer is made for an OfferRequest, or for a context.")
-        kept = self._kept(asked.context)
+        kept = [self._kept(one.context) for one in asked]
         self._tidy()
+        made = [self._made(one, among) for one in asked]
+        written = [
+            Offered(offer.token, terms, context, offer.expires, offer.policy.slots)
+            for (offer, terms, _), context in zip(made, kept, strict=True)
+            if offer is not None
+        ]
+        self.ledger.offer_many(written)
+        for (offer, _, explored), context in zip(made, kept, strict=True):
+            if offer is not None and explored:
+                self.exploration.offered(offer, context)
+        return [offer for offer, _, _ in made]
+
+    def _made(
+        self, asked: OfferRequest, among: Sequence[str] | None
+    ) -> tuple[Offer | None, tuple[tuple[str, int], ...], bool]:
+        """An offer that nobody has seen, its items' prices, and whether it is explored."""
         priced, view = self._views(asked.context, among)
         explored = self._rng.random() < self.explore  # drawn for everybody: what follows takes the same time
         if view is None:
-            return None
+            return None, (), False
         if not asked.consent:
             view = view._replace(policy=view.policy.without_cost())
         elif explored:
             view = self._maker.uniform(priced, self.most_explored)
         offer = Offer(os.urandom(16).hex(), self._expiry(), view.policy, view.candidates)
-        terms = tuple(zip(view.items, view.prices, strict=True))
-        self.ledger.offer(Offered(offer.token, terms, kept, offer.expires, view.policy.slots))
-        if asked.consent and explored:
-            self.exploration.offered(offer, kept)
-        return offer
+        return offer, tuple(zip(view.items, view.prices, strict=True)), asked.consent and explored
 
     def view(self, context: str = "", *, among: Sequence[str] | None = None) -> View | None:
         """What everybody would be offered in this context: policy, candidates and prices, the same for a whole batch.
@@ -160,12 +179,20 @@ class PrivateSelection:
 
     def bill(self, impression: Impression) -> Settlement:
         """Counts what was shown at the price of its offer, once; on the disk when this returns."""
-        if not isinstance(impression, Impression):
-            raise InvalidMessage("only an Impression is billed.")
-        settled = self.ledger.settle(impression.token, impression.items)
-        if settled is Settlement.OK:
-            self.exploration.shown(impression)
+        (settled,) = self.bill_many([impression])
+        if isinstance(settled, TacitError):
+            raise settled
         return settled
+
+    def bill_many(self, impressions: Sequence[Impression]) -> list[Settlement | TacitError]:
+        """The same for many, in one transaction; each stands alone: its outcome, or the error it would raise."""
+        if not all(isinstance(one, Impression) for one in impressions):
+            raise InvalidMessage("only an Impression is billed.")
+        outcomes = self.ledger.settle_many([(one.token, one.items) for one in impressions])
+        for impression, outcome in zip(impressions, outcomes, strict=True):
+            if outcome is Settlement.OK:
+                self.exploration.shown(impression)
+        return outcomes
 
     def engage(self, engagement: Engagement) -> Settlement:
         """Keeps a randomised click. One that was flipped at another epsilon is a conflict: estimates would be wrong by it."""

@@ -132,8 +132,14 @@ def test_nothing_private_is_in_the_file(tmp_path: Path) -> None:
         assert private not in content
 
 
-# What is written beside charges, memos and displays: the policy that was applied to a choice, which is public.
-WRITTEN = {("choice.py", "to_json"): 1, ("choice.py", "dumps"): 1}
+# What is written beside charges, memos and displays: the policy that was applied to a choice, which is public. And the one door
+# to a network, which takes messages only.
+WRITTEN = {
+    ("choice.py", "to_json"): 1,
+    ("choice.py", "dumps"): 1,
+    ("outgoing.py", "to_json"): 1,
+    ("outgoing.py", "dumps"): 1,
+}
 
 
 def test_only_releases_and_memos_become_messages_on_a_device() -> None:

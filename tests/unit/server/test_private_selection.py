@@ -91,7 +91,7 @@ def test_an_offer_that_cannot_be_written_is_not_made(shop: Shop, monkeypatch: py
     def full(*_: object) -> None:
         raise LedgerUnavailable("the disk is full.")
 
-    monkeypatch.setattr(server.ledger, "offer", full)
+    monkeypatch.setattr(server.ledger, "offer_many", full)
     with pytest.raises(LedgerUnavailable):
         server.offer(CONSENT)
 
