@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tacit.curator import Curator as Curator
     from tacit.curator import fit as fit
+    from tacit.device import AsyncClient as AsyncClient
+    from tacit.device import Client as Client
     from tacit.device import Device as Device
     from tacit.entity import Entity as Entity
     from tacit.ledger import Budget as Budget
@@ -31,11 +33,14 @@ _ROOMS = (
     "messages",
     "models",
     "server",
+    "service",
     "shuffler",
     "systems",
 )
 _NAMES = {
+    "AsyncClient": "tacit.device",
     "Budget": "tacit.ledger",
+    "Client": "tacit.device",
     "Curator": "tacit.curator",
     "Device": "tacit.device",
     "Entity": "tacit.entity",
@@ -43,7 +48,7 @@ _NAMES = {
     "fit": "tacit.curator",
 }
 
-__all__ = ["Budget", "Curator", "Device", "Entity", "Store", "__version__", "fit", *_ROOMS]
+__all__ = ["AsyncClient", "Budget", "Client", "Curator", "Device", "Entity", "Store", "__version__", "fit", *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:

@@ -24,6 +24,9 @@ TacitError
 ├── BudgetExhausted           a charge does not fit into what is left; nothing was charged
 ├── GuaranteeRefused          a guarantee that the subject's terms cannot charge
 ├── Conflict                  an id that was used before, for something else
+├── ServerRefused             a server gave a final answer that is no message
+├── ServerUnavailable         a server does not answer, or asks to be asked later
+├── ServiceFailed             a service could not start
 ├── TooFewEntities            too few entities are left for a sum to hide each of them; nothing was unmasked
 ├── InconsistentShares        an entity dealt shares that do not give what it is committed to; there is no total
 └── LedgerError
@@ -143,6 +146,30 @@ class GuaranteeRefused(TacitError):
 
 class Conflict(TacitError):
     code = "conflict"
+
+
+class ServerRefused(TacitError):
+    """A final answer that is no message. ``problem`` is the server's own stable code; None where the answer is somebody else's."""
+
+    code = "server-refused"
+
+    def __init__(self, message: str, *, status: int, problem: str | None) -> None:
+        super().__init__(message)
+        self.status, self.problem = status, problem
+
+
+class ServerUnavailable(TacitError):
+    """No final answer. ``status`` is that of the last answer, None where there was none; ``retry_after`` is in seconds."""
+
+    code = "server-unavailable"
+
+    def __init__(self, message: str, *, status: int | None, retry_after: float | None) -> None:
+        super().__init__(message)
+        self.status, self.retry_after = status, retry_after
+
+
+class ServiceFailed(TacitError):
+    code = "service-failed"
 
 
 class TooFewEntities(TacitError):

@@ -1,6 +1,8 @@
 """The device, beside one user: her profile, the one signal that leaves, the pick that does not, the choice that is counted."""
 
+from tacit.device.async_client import AsyncClient
 from tacit.device.choice import Choice
+from tacit.device.client import Client
 from tacit.device.device import Device
 from tacit.device.limits import Limits, Overall
 from tacit.device.multi_selection import eta_for
@@ -10,7 +12,9 @@ from tacit.device.scoring import PrivateScorer
 from tacit.device.slots import slot_of
 
 __all__ = [
+    "AsyncClient",
     "Choice",
+    "Client",
     "Device",
     "Limits",
     "Neighbourhood",

@@ -1,0 +1,109 @@
+"""The same client for programs that await: what talks is awaited, what stays at home is not.
+
+async with tacit.AsyncClient("https://films.example", "me.db", budget=tacit.Budget(epsilon=10, per="month")) as me:
+    me.rate({"Toy Story (1995)": 5, "Heat (1995)": 3})
+    print(me.titles(await me.recommend(eta=0.1)))
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING, Self, Unpack, cast
+
+from tacit.device.at_home import AtHome
+from tacit.device.choice import Choice
+from tacit.device.client import LONGEST
+from tacit.device.connection import checked_address, connection_settings, imported_httpx, name_of, no_answer
+from tacit.device.conversation import Conversation, DeviceOptions, Done
+from tacit.device.exchange import Answer, Call, NoAnswer, Patience, Pause, Steps, T
+from tacit.device.received import Received
+from tacit.ledger.stores import Target
+from tacit.messages.multi_selection import Eta
+
+if TYPE_CHECKING:
+    import httpx
+
+
+class AsyncClient(AtHome):
+    """``tacit.Client`` for asyncio and trio. It opens with ``async with``; a thread beside the loop draws and writes."""
+
+    def __init__(
+        self,
+        server: str,
+        place: Target,
+        *,
+        form: str = "binary",
+        name: str | None = None,
+        insecure: bool = False,
+        trust_env: bool = False,
+        timeout: float = 10.0,
+        tries: int = 4,
+        transport: "httpx.AsyncBaseTransport | None" = None,
+        **device: Unpack[DeviceOptions],
+    ) -> None:
+        address, self._httpx = checked_address(server, insecure=insecure), imported_httpx()
+        settings = connection_settings(address, timeout, trust_env)
+        super().__init__(Conversation(place, name or name_of(address), form, Patience(tries), device))
+        self._longest = LONGEST * settings["timeout"]
+        self._http: httpx.AsyncClient = self._httpx.AsyncClient(transport=transport, **settings)
+
+    async def recommend(self, k: int = 5, t: int = 1, *, eta: Eta = 0.1) -> tuple[int | str, ...]:
+        """As ``Client.recommend``."""
+        return await self._run(self._conversation.recommend(k, t, eta))
+
+    async def choose(self, context: str = "") -> Choice | None:
+        """As ``Client.choose``."""
+        return await self._run(self._conversation.choose(context))
+
+    async def shown(self, choice: Choice) -> str:
+        """As ``Client.shown``."""
+        return await self._run(self._conversation.shown(choice))
+
+    async def flush(self) -> int:
+        """As ``Client.flush``."""
+        return await self._run(self._conversation.flush())
+
+    async def clicks(self) -> int:
+        """As ``Client.clicks``."""
+        return await self._run(self._conversation.clicks())
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+        self._conversation.close()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._run(self._conversation.begin())
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def _run(self, steps: Steps[T]) -> T:
+        from anyio.to_thread import run_sync  # comes with httpx
+
+        try:
+            # A thread that draws or writes is waited for, also by a task that is cancelled meanwhile.
+            step = await run_sync(self._conversation.advance, steps, None)
+            while not isinstance(step, Done):
+                step = await run_sync(partial(self._conversation.advance, steps, await self._took(step)))
+            return step.value
+        finally:
+            steps.close()
+
+    async def _took(self, step: Call | Pause) -> Answer | NoAnswer | None:
+        from anyio import sleep
+
+        if isinstance(step, Pause):
+            await sleep(step.seconds)
+            return None
+        try:
+            async with self._http.stream(step.method, step.path, content=step.body, headers=step.headers) as response:
+                received = Received(step, response.status_code, response.headers, self._longest)
+                async for chunk in cast("httpx.AsyncByteStream", response.stream):
+                    if not received.goes_on(chunk):
+                        break
+            return received.answer()
+        except self._httpx.RequestError as problem:
+            return no_answer(problem)
