@@ -10,11 +10,12 @@ from typing import Annotated, NoReturn
 import typer
 
 from tacit import __version__
-from tacit.cli import data, entity, federate, ledger, transfer
+from tacit.cli import data, entity, federate, keys, ledger, models, transfer
 from tacit.cli.audit import audit
 from tacit.cli.demo import demo
 from tacit.cli.evaluate import evaluate
 from tacit.cli.fit import fit
+from tacit.cli.serve import serve
 from tacit.errors import InvalidParameter, TacitError, UnknownName
 
 app = typer.Typer(
@@ -27,13 +28,16 @@ app = typer.Typer(
 app.command("demo", epilog="Example: tacit demo --data synthetic")(demo)
 app.command("audit", epilog="Example: tacit audit exponential top-k --json audit.json")(audit)
 app.command("fit", epilog="Example: tacit fit movielens-small --model network --out films.tacit")(fit)
+app.command("serve", epilog="Example: tacit serve --port 8000 --workers 2")(serve)
 app.command("evaluate", epilog="Example: tacit evaluate multi-selection --quick --json result.json --plots figures")(
     evaluate
 )
 app.add_typer(data.app, name="data")
 app.add_typer(entity.app, name="entity")
 app.add_typer(federate.app, name="federate")
+app.add_typer(keys.app, name="keys")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(models.app, name="models")
 app.add_typer(transfer.app, name="transfer")
 
 

@@ -1,4 +1,4 @@
-"""``tacit fit``: from ratings to a store, the one file that a server needs."""
+"""``tacit fit``: from ratings to a store, the one file that a server needs; or to a new version of what a service serves."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.output import check_different, check_json_target, console
+from tacit.errors import MissingExtra
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from tacit.curator import PrivateTraining
+    from tacit.data import Ratings
+    from tacit.messages.store import Store
 
 DELTA = 1e-6
 EPOCHS = 10
+_LEAST_SLATES, _MOST_SLATES = 1e-3, 100.0
 
 
 class Model(StrEnum):
@@ -24,7 +28,25 @@ class Model(StrEnum):
 
 
 def fit(
-    out: Annotated[Path, typer.Option(help="The file to write.", dir_okay=False, metavar="FILE")],
+    out: Annotated[Path | None, typer.Option(help="Write one file, a store.", dir_okay=False, metavar="FILE")] = None,
+    models: Annotated[
+        Path | None,
+        typer.Option(help="Publish a new version here instead, for `tacit serve`.", file_okay=False, metavar="FOLDER"),
+    ] = None,
+    slates: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Also release counts for slates at this epsilon, with --models; repeat it.", metavar="EPSILON"
+        ),
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="The curator's ledger, which these releases are charged to.",
+            metavar="TARGET",
+            envvar="TACIT_SERVE_LEDGER",
+        ),
+    ] = None,
     data: Annotated[
         str, typer.Argument(help="Ratings: a name from `tacit data list`, or a file or folder.", metavar="NAME|PATH")
     ] = "movielens-small",
@@ -54,10 +76,7 @@ def fit(
     from tacit.data import load_ratings
 
     private = _private(epsilon, delta, epochs)
-    check_json_target(str(out), "--out")
-    check_different({"the data": data, "--out": out})
-    if out.exists() and not force:
-        raise typer.BadParameter(f"{out} is there already; --force replaces it.", param_hint="--out")
+    _check_targets(data, out, models, slates, ledger, force)
     if model is not Model.factors:
         require("jax", "optax", *(() if private is None else ("jax_privacy",)))  # said now, not after reading the data
     with _progress() as bar:
@@ -74,8 +93,52 @@ def fit(
             rng=np.random.default_rng(seed),
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
-        store.save(out)
-    typer.echo(f"{store}\nwritten to {out} ({out.stat().st_size / 1e6:.1f} MB)")
+        if out is not None:
+            store.save(out)
+            done = f"written to {out} ({out.stat().st_size / 1e6:.1f} MB)"
+        else:
+            bar.update(task, description="publishing", completed=0, total=None)
+            done = _publish(models or Path(), store, ratings, slates or [], ledger)
+    typer.echo(f"{store}\n{done}")
+
+
+def _check_targets(
+    data: str, out: Path | None, models: Path | None, slates: list[float] | None, ledger: str | None, force: bool
+) -> None:
+    if (out is None) == (models is None):
+        raise typer.BadParameter("say --out FILE for one store, or --models FOLDER to publish for `tacit serve`.")
+    if slates and (models is None or ledger is None):
+        raise typer.BadParameter(
+            "counts are published, and charged: give --models and --ledger.", param_hint="--slates"
+        )
+    if not all(_LEAST_SLATES <= epsilon <= _MOST_SLATES for epsilon in slates or ()):
+        raise typer.BadParameter(f"an epsilon from {_LEAST_SLATES:g} to {_MOST_SLATES:g}.", param_hint="--slates")
+    if len({f"{epsilon:g}" for epsilon in slates or ()}) < len(slates or ()):
+        raise typer.BadParameter("each epsilon once, with at most six digits.", param_hint="--slates")
+    if out is None:
+        return
+    check_json_target(str(out), "--out")
+    check_different({"the data": data, "--out": out})
+    if out.exists() and not force:
+        raise typer.BadParameter(f"{out} is there already; --force replaces it.", param_hint="--out")
+
+
+def _publish(models: Path, store: "Store", ratings: "Ratings", slates: list[float], ledger: str | None) -> str:
+    """A new version, with counts for slates that are charged to the curator's ledger; asked for again they are the same."""
+    try:
+        from tacit.service.versions import publish
+    except ImportError:
+        raise MissingExtra("publishing needs more packages: pip install 'tacit[service]'.") from None
+    from tacit.curator import Curator
+    from tacit.ledger import Budget
+
+    releases = {}
+    if slates:
+        curator = Curator(ratings, ledger=ledger, budget=Budget(epsilon=sum(slates)))
+        releases = {f"counts-{epsilon:g}": curator.popularity(epsilon) for epsilon in sorted(slates)}
+        curator.ledger.close()
+    version = publish(models, store, feature_names=ratings.catalogue.vocabulary, releases=releases)
+    return f"published as version {version.name} in {models}"
 
 
 def _private(epsilon: float | None, delta: float | None, epochs: int | None) -> "PrivateTraining | None":

@@ -1,0 +1,93 @@
+"""Connections of callers who are slow, or send what nobody asked for: bounded in time and size before a request is one.
+
+The body of a request has limits of its own, at the edge; here are those of what comes before, between and after.
+"""
+
+import asyncio
+from functools import lru_cache
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from tacit.service.problems import MEDIA_TYPE, Problem
+from tacit.service.settings import read_settings
+
+MOST_HEADER = 1 << 16  # bytes
+
+
+@lru_cache(maxsize=1)
+def _seconds() -> float:
+    return read_settings().header_seconds
+
+
+class Bounded(HttpToolsProtocol):
+    """uvicorn's protocol. A connection is closed unless the header of a request is complete in time, and of some size; and where an
+    answer was sent before all of its request was read."""
+
+    _waiting: asyncio.TimerHandle | None = None
+    _in_header = False
+    _header_size = 0
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        before = self._in_header or self._idle
+        super().data_received(data)
+        if self._in_header or self._idle:
+            self._header_size += len(data) if before else 0
+            if self._header_size > MOST_HEADER:
+                self._give_up()
+            elif self._waiting is None:  # something came that is no beginning of a request
+                self._wait()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_header = True
+        if self._waiting is None:  # the next request of a connection that is kept
+            self._wait()
+
+    def on_headers_complete(self) -> None:
+        self._stop_waiting()
+        self._in_header, self._header_size = False, 0
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        # What no route has read would be read on without end: the connection is closed instead.
+        if not self.pipeline and self.cycle.response_complete and self.cycle.more_body:
+            self._give_up()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        problem = Problem("malformed-body", "this is no HTTP request.").response()
+        head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(problem.body)}\r\n"
+        self.transport.write(
+            head.encode() + b"x-content-type-options: nosniff\r\nconnection: close\r\n\r\n" + problem.body
+        )
+        self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing: there are no websockets here, and a log that every caller can fill tells nobody anything."""
+
+    @property
+    def _idle(self) -> bool:
+        """Whether no request is under way."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _wait(self) -> None:
+        self._waiting = self.loop.call_later(_seconds(), self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _give_up(self) -> None:
+        self._waiting = None
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.close()

@@ -1,0 +1,100 @@
+"""What the routes of the server's application share, in one worker."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+from starlette.requests import Request as HttpRequest
+
+from tacit.errors import TacitError
+from tacit.ledger import ImpressionLedger, Settlement
+from tacit.messages.private_selection import Impression, Offer, OfferRequest
+from tacit.service.batching import Batches
+from tacit.service.keys import Key, Keys, Scope
+from tacit.service.problems import TRY_AGAIN, Problem
+from tacit.service.served import Served, Shelf
+from tacit.service.settings import Settings
+
+R = TypeVar("R")
+_KEYS_EVERY, _PARENT_EVERY = 2.0, 1.0  # seconds
+_MOST_BESIDE = 64
+_UNAUTHORISED = {"WWW-Authenticate": "Bearer"}
+
+
+@dataclass
+class State:
+    settings: Settings
+    keys: Keys
+    ledger: ImpressionLedger
+    shelf: Shelf
+    offers: Batches[OfferRequest, Offer | None] = field(init=False)
+    bills: Batches[Impression, Settlement] = field(init=False)
+    _beside: int = 0  # that wait, or are worked on
+    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="answers"))
+
+    def __post_init__(self) -> None:
+        most = self.settings.most_waiting
+        self.offers = Batches("offers", lambda asked: self.served.private_selection.offer_many(asked), most)
+        self.bills = Batches("impressions", lambda shown: self.served.private_selection.bill_many(shown), most)
+
+    @property
+    def served(self) -> Served:
+        found = self.shelf.served
+        if found is None:
+            raise Problem("not-ready", "there is no model to answer with yet.", TRY_AGAIN)
+        return found
+
+    async def worked_out(self, work: Callable[[], R], *, beside: bool) -> R:
+        """What takes long is done beside the loop that listens, one after the other; what does not, at once."""
+        if not beside:
+            return work()
+        if self._beside >= _MOST_BESIDE:  # who comes now would wait for seconds, and everybody behind her for longer
+            raise Problem("not-ready", "too many long requests wait here already. Try again.", TRY_AGAIN)
+        self._beside += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        finally:
+            self._beside -= 1
+
+    async def close(self) -> None:
+        await self.offers.close()
+        await self.bills.close()
+        self._thread.shutdown()
+        self.ledger.close()
+
+
+def state_of(request: HttpRequest) -> State:
+    return cast(State, request.app.state.service)
+
+
+def allowed(keys: Keys, request: HttpRequest, *scopes: Scope) -> Key:
+    """The caller's key, if it has one of these scopes."""
+    key = keys.find(request.headers.get("authorization", ""))
+    if key is None:
+        raise Problem("unauthorised", "this needs a key that holds: Authorization: Bearer tacit_...", _UNAUTHORISED)
+    if key.scope not in scopes:
+        raise Problem("forbidden", f"this needs a key with the scope {' or '.join(scopes)}.")
+    return key
+
+
+async def watch_parent() -> None:
+    """Ends this worker when the process that started it is gone: nobody would stop it, and nobody else could have its port."""
+    started_by = multiprocessing.parent_process()  # it may be gone already
+    parent = os.getppid() if started_by is None else started_by.pid
+    while os.getppid() == parent:
+        await asyncio.sleep(_PARENT_EVERY)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def watch_keys(keys: Keys) -> None:
+    """A key that was revoked ends soon; one that was added begins."""
+    while True:
+        await asyncio.sleep(_KEYS_EVERY)
+        with suppress(TacitError, OSError):  # a file that cannot be read: what is known goes on
+            await asyncio.to_thread(keys.refresh)

@@ -1,0 +1,143 @@
+"""Bodies: which form comes in, which goes out, and what is refused."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message
+
+from tacit.errors import InvalidMessage
+from tacit.service.bodies import BINARY, JSON, answered, body_of, form_of, json_of, message_of, told, wanted_form
+from tacit.service.problems import Problem
+from tests.unit.service.asking import scope_of
+
+
+def asked(parts: list[bytes] | None = None, **headers: str) -> Request:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    waiting: list[Message] = [{"type": "http.request", "body": part, "more_body": True} for part in parts or [b""]]
+    waiting[-1]["more_body"] = False
+
+    async def receive() -> Message:
+        return waiting.pop(0)
+
+    return Request(scope_of("POST", "/", named), receive)
+
+
+@pytest.mark.parametrize("given", [JSON, "application/json; charset=utf-8", " Application/JSON ;x=1"])
+def test_a_content_type_is_read_without_its_parameters(given: str) -> None:
+    assert form_of(asked(content_type=given)) == JSON
+
+
+@pytest.mark.parametrize("given", ["", "text/plain", "application/json5", "json", "*/*", BINARY])
+def test_another_content_type_is_415(given: str) -> None:
+    with pytest.raises(Problem) as problem:
+        form_of(asked(content_type=given))
+    assert (problem.value.status, JSON in problem.value.detail) == (415, True)
+    with pytest.raises(Problem, match="unsupported-media-type"):
+        form_of(asked())  # a body that does not say what it is may be sent by any page, without asking first
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        ("*/*", "otherwise"),
+        ("application/*", "otherwise"),
+        ("text/html, */*;q=0.1", "otherwise"),
+        (JSON, JSON),
+        (BINARY, BINARY),
+        ("APPLICATION/JSON", JSON),
+        (f"text/html, {BINARY};q=0.9, {JSON};q=0.8", BINARY),
+        (f"{JSON}, {BINARY}", JSON),
+        (f"{JSON};q=0, {BINARY}", BINARY),
+        (f"{JSON} ; q=0.0,{BINARY}", BINARY),
+        (f"{JSON};charset=utf-8;q=0.000,{BINARY}", BINARY),
+        (f"{BINARY};q=0, */*", "otherwise"),
+        (f"{JSON};q=0.001", JSON),
+    ],
+)
+def test_the_answer_has_the_form_that_is_accepted_first(accept: str, form: str) -> None:
+    assert wanted_form(asked(accept=accept), "otherwise") == form
+
+
+def test_anything_but_one_form_is_the_other() -> None:
+    assert wanted_form(asked(accept=f"{JSON};q=0, */*"), JSON) == BINARY
+    assert wanted_form(asked(accept=f"*/*, {BINARY};q=0"), BINARY) == JSON
+
+
+def test_a_caller_who_says_nothing_accepts_anything() -> None:
+    assert wanted_form(asked(), BINARY) == BINARY
+
+
+@pytest.mark.parametrize("accept", ["text/html", f"{JSON};q=0", f"{JSON};q=0, {BINARY};q=0.0", "*/*;q=0", "text/*"])
+def test_a_form_that_there_is_not_is_406(accept: str) -> None:
+    with pytest.raises(Problem) as problem:
+        wanted_form(asked(accept=accept), JSON)
+    assert problem.value.status == 406
+
+
+def read(work: Any) -> Any:
+    return asyncio.run(work)
+
+
+def test_a_body_in_parts_is_one_body() -> None:
+    assert read(body_of(asked([b"one"]))) == b"one"
+    assert read(body_of(asked([b"on", b"", b"e", b""]))) == b"one"
+
+
+def test_a_caller_who_leaves_in_the_middle_has_sent_no_body() -> None:
+    waiting: list[Message] = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+
+    async def receive() -> Message:
+        return waiting.pop(0)
+
+    with pytest.raises(ClientDisconnect):
+        read(body_of(Request(scope_of("POST", "/"), receive)))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"{'a': 1}", b"NaN", b"\xff", b'{"a": 1} x', b"[" * 3000])
+def test_what_is_no_json_is_400_and_is_not_shown(content: bytes) -> None:
+    with pytest.raises(Problem) as problem:
+        read(json_of(asked([content], content_type=JSON)))
+    assert (problem.value.code, problem.value.status) == ("malformed-body", 400)
+    assert problem.value.__suppress_context__
+    assert problem.value.detail == "the body is no JSON."
+
+
+def test_a_message_is_read_in_the_form_that_it_came_in() -> None:
+    def from_bytes(content: bytes) -> tuple[str, object]:
+        return "binary", content
+
+    def from_json(content: object) -> tuple[str, object]:
+        return "json", content
+
+    assert read(message_of(asked([b"\x01"], content_type=BINARY), from_bytes, from_json)) == (
+        ("binary", b"\x01"),
+        BINARY,
+    )
+    found = read(message_of(asked([b'{"a": 1}'], content_type=JSON), from_bytes, from_json))
+    assert found == (("json", {"a": 1}), JSON)
+    with pytest.raises(Problem, match="unsupported-media-type"):
+        read(message_of(asked([b"x"], content_type="text/plain"), from_bytes, from_json))
+
+
+def test_what_a_message_refuses_is_raised_as_it_is() -> None:
+    def refuse(_: object) -> object:
+        raise InvalidMessage("expected 5 numbers.")
+
+    with pytest.raises(InvalidMessage):
+        read(message_of(asked([b"x"], content_type=BINARY), refuse, refuse))
+
+
+def test_answers_say_what_they_are() -> None:
+    class Both:
+        def to_bytes(self) -> bytes:
+            return b"\x01\x02"
+
+        def to_json(self) -> dict[str, Any]:
+            return {"a": 1}
+
+    binary, text = answered(Both(), BINARY, {"Tacit-Parts": "3"}), answered(Both(), JSON)
+    assert (binary.body, binary.headers["content-type"], binary.headers["tacit-parts"]) == (b"\x01\x02", BINARY, "3")
+    assert (text.body, text.headers["content-type"]) == (b'{"a":1}', JSON)
+    assert (told([1], 201).status_code, told([1]).body) == (201, b"[1]")
