@@ -15,7 +15,7 @@ from benchmarks.timing import LOWER
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # ours and theirs on one thread; numpy is loaded later, by the parts
 PARTS = (
     "noise", "selection", "ledger", "multi_selection", "private_selection", "private_slates", "federated_prototypes",
-    "cross_domain", "loader"
+    "cross_domain", "loader", "service"
 )  # fmt: skip
 
 

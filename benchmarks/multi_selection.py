@@ -23,14 +23,14 @@ from tacit.server.fitting import fitted
 from tacit.server.guessing import Guess
 from tacit.server.slates import slate
 
-_ITEMS, _CLASSES, _GENRES = 17_000, 1_015, 19  # as in MovieLens 25M
+_ITEMS, _CLASSES, GENRES = 17_000, 1_015, 19  # as in MovieLens 25M
 _K, _DRAWS, _MODEL_DRAWS, _R, _COMPONENTS, _ETA = 5, 25, 1_000, 100, 20, 0.1
 _TARGETS = {3_402: 15.0, 160_000: 6.0}
 
 
 def run() -> list[Row]:
     rng = np.random.default_rng(2024)
-    flags = _flags(rng)
+    flags = flags_of(rng)
     rows = [*_eigensolver(rng), *_scoring(flags, rng)]
     for look_alikes, target in _TARGETS.items():
         rows += _answers(flags, look_alikes, target, rng)
@@ -38,10 +38,10 @@ def run() -> list[Row]:
 
 
 def _answers(flags: np.ndarray, count: int, target: float, rng: np.random.Generator) -> list[Row]:
-    scorer = TwoTower(_tastes(), flags)  # quick to tabulate; an answer reads nothing but tables
-    features = np.concatenate([rng.dirichlet(np.full(_GENRES, 0.6), count) for _ in range(2)], axis=1)
+    scorer = TwoTower(tastes(), flags)  # quick to tabulate; an answer reads nothing but tables
+    features = np.concatenate([rng.dirichlet(np.full(GENRES, 0.6), count) for _ in range(2)], axis=1)
     tables = build_tables(scorer, features, r=_R)
-    signals = [features[place] + rng.laplace(scale=_ETA, size=2 * _GENRES) for place in rng.integers(count, size=16)]
+    signals = [features[place] + rng.laplace(scale=_ETA, size=2 * GENRES) for place in rng.integers(count, size=16)]
 
     def answered(algorithm: Algorithm, model: LocalModel) -> Callable[[], object]:
         settings, turn = Settings(algorithm, model), cycle(signals)
@@ -123,7 +123,7 @@ def _cached_numpy(
 
 
 def _eigensolver(rng: np.random.Generator) -> list[Row]:
-    matrix = rng.random((_MODEL_DRAWS, 1 + 2 * _GENRES + _K))
+    matrix = rng.random((_MODEL_DRAWS, 1 + 2 * GENRES + _K))
     return [
         compare(
             "components",
@@ -137,14 +137,14 @@ def _eigensolver(rng: np.random.Generator) -> list[Row]:
 
 
 def _scoring(flags: np.ndarray, rng: np.random.Generator) -> list[Row]:
-    network = RatingNetwork(_random(shapes(_GENRES), rng), flags)
-    user = rng.dirichlet(np.ones(2 * _GENRES), 1)
+    network = RatingNetwork(_random(shapes(GENRES), rng), flags)
+    user = rng.dirichlet(np.ones(2 * GENRES), 1)
     inputs = flags.astype(np.float32)
 
     def by_item() -> object:
         """Every item through the network, as it is written: no classes, no shares of the first layer."""
         repeated = np.repeat(user.astype(np.float32), _ITEMS, axis=0)
-        parts = [repeated[:, :_GENRES], repeated[:, _GENRES:], inputs]
+        parts = [repeated[:, :GENRES], repeated[:, GENRES:], inputs]
         towers = [network._tower(name, part) for name, part in zip(("liked", "disliked", "item"), parts, strict=True)]
         joined = np.concatenate(towers, axis=1) @ network.weights["trunk.0.weight"] + network.weights["trunk.0.bias"]
         return network._trunk(joined)
@@ -155,18 +155,18 @@ def _scoring(flags: np.ndarray, rng: np.random.Generator) -> list[Row]:
     ]  # fmt: skip
 
 
-def _flags(rng: np.random.Generator) -> np.ndarray:
+def flags_of(rng: np.random.Generator) -> np.ndarray:
     """17,000 items with 1,015 different sets of genres, a few of them common: the 100 best items then are about 30 classes."""
-    sets = np.unique(rng.random((6_000, _GENRES)) < 0.13, axis=0)
+    sets = np.unique(rng.random((6_000, GENRES)) < 0.13, axis=0)
     sets = sets[rng.permutation(len(sets))[:_CLASSES]]
     common = np.minimum((rng.pareto(2.4, _ITEMS) * 3).astype(int), _CLASSES - 1)
     common[:_CLASSES] = np.arange(_CLASSES)
     return np.asarray(sets[common])
 
 
-def _tastes() -> dict[str, np.ndarray]:
+def tastes() -> dict[str, np.ndarray]:
     """Fixed, so that the lists are as long as those of a network trained on MovieLens: 25 to 30 classes on average."""
-    weights = _random(tower_shapes(_GENRES), np.random.default_rng(1))
+    weights = _random(tower_shapes(GENRES), np.random.default_rng(1))
     weights["user.0.weight"] *= 4.0  # people differ: about 500 classes are among somebody's best
     weights["item.1.weight"] *= 0.5
     return weights

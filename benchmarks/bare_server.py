@@ -1,0 +1,53 @@
+"""The framework without our layers: an endpoint that does nothing, and two that do the same work as ours and nothing else.
+
+An endpoint that works is dearer than an empty one by more than its work: between two requests the caches fill with tables.
+"""
+
+import asyncio
+import sys
+
+from fastapi import FastAPI
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from tacit.ledger import ImpressionLedger
+from tacit.messages.private_selection import OfferRequest
+from tacit.service.bodies import JSON
+from tacit.service.run import run
+from tacit.service.served import Served
+from tacit.service.settings import read_settings
+from tacit.service.versions import current
+
+
+def create() -> FastAPI:
+    settings = read_settings()
+    ledger = ImpressionLedger.open_or_create(settings.home / "bare.db")
+    served = Served(current(settings.models_folder), settings, ledger).try_out()
+    app = FastAPI(docs_url=None, redoc_url=None)
+
+    @app.post("/empty", response_class=Response)
+    async def empty(http: HttpRequest) -> Response:
+        await http.body()
+        return Response(b"{}", media_type=JSON)
+
+    @app.post("/multi-selection", response_class=Response)
+    async def multi_selection(http: HttpRequest) -> Response:
+        return Response(served.multi_selection.answer_bytes(await http.body()))
+
+    @app.post("/offers", response_class=Response)
+    async def offers(http: HttpRequest) -> Response:
+        await http.body()
+        await asyncio.to_thread(
+            served.private_selection.offer, OfferRequest("", True)
+        )  # the ledger groups threads' commits
+        return Response(b"{}", media_type=JSON)
+
+    return app
+
+
+if __name__ == "__main__":
+    run(
+        "benchmarks.bare_server:create",
+        read_settings(),
+        listening=lambda port: print(f"http://127.0.0.1:{port}/", file=sys.stderr),
+    )
