@@ -11,9 +11,11 @@ FLOWER := .venv-flower
 FLOWER_INSTALLED := $(FLOWER)/.installed
 SPARK := .venv-spark
 SPARK_INSTALLED := $(SPARK)/.installed
+BROWSER_INSTALLED := $(VENV)/.installed-browser
+DELEGATE_INSTALLED := delegate/node_modules/.installed
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 WORKERS ?= 2
-APART := --ignore=tests/integration --ignore=tests/flower --ignore=tests/spark
+APART := --ignore=tests/integration --ignore=tests/flower --ignore=tests/spark --ignore=tests/browser
 
 .DEFAULT_GOAL := help
 
@@ -31,6 +33,26 @@ $(INSTALLED): pyproject.toml constraints.txt
 $(DOCS_INSTALLED): $(INSTALLED)
 	@$(PIP) -c constraints.txt -e '.[docs]'
 	@touch $@
+
+$(BROWSER_INSTALLED): $(INSTALLED)
+	@$(PIP) -c constraints.txt -e '.[browser]'
+	@touch $@
+
+# The page comes built: only who works on the delegate, or tests it, needs Node.
+$(DELEGATE_INSTALLED): delegate/package.json delegate/package-lock.json
+	@command -v npm >/dev/null && node -e 'process.exit(+process.versions.node.split(".")[0] < 20 ? 1 : 0)' \
+	  || { echo "The delegate is tested with Node 20 or newer and npm, and they are not here: install them." >&2; exit 1; }
+	@cd delegate && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+# The browser tests drive the system's Chromium. Where there is none and packages may be installed, Debian's is.
+CHROMIUM := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+.PHONY: chromium
+chromium:
+	@[ -n "$(CHROMIUM)" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && echo "Installing Chromium ..." && apt-get -qq update >/dev/null \
+	  && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install chromium >/dev/null; } \
+	  || { echo "The browser tests need Chromium, and there is none: install the package chromium." >&2; exit 1; }
 
 # Peers that cannot live beside our own versions have an environment of their own; only the benchmarks use it.
 $(PEERS_INSTALLED): benchmarks/peers-requirements.txt
@@ -70,6 +92,10 @@ setup: $(INSTALLED) ## install tacit and its tools into .venv
 demo: $(INSTALLED) ## the main job on embedded data: load, describe, release, audit
 	@$(BIN)/tacit demo
 
+.PHONY: serve
+serve: $(INSTALLED) ## fit the embedded ratings if need be, and serve them: a page to try, on this machine
+	@$(BIN)/tacit serve
+
 .PHONY: check
 check: $(INSTALLED) ## lint, format, types, import contracts
 	@$(BIN)/ruff check .
@@ -90,8 +116,16 @@ statistical: $(INSTALLED) ## only the tests that draw many samples; TACIT_SEED=f
 	@$(BIN)/pytest -n $(WORKERS) -q -m statistical $(APART) tests
 
 .PHONY: integration
-integration: $(INSTALLED) ## the ledger with restarts, several processes and a real PostgreSQL
+integration: $(INSTALLED) ## ledger and service with restarts, several processes, load, a real PostgreSQL
 	@TACIT_REQUIRE_POSTGRESQL=1 $(BIN)/pytest -n $(WORKERS) -q tests/integration
+
+.PHONY: delegate
+delegate: $(DELEGATE_INSTALLED) ## types, tests and size of the delegate; that the page has its latest build
+	@cd delegate && npm test --silent && npm run --silent check-bundle && npm pack --silent --dry-run >/dev/null
+
+.PHONY: browser
+browser: chromium $(BROWSER_INSTALLED) ## the page in a real browser against a real server: what left it, and what did not
+	@$(BIN)/pytest -q tests/browser
 
 .PHONY: flower
 flower: $(FLOWER_INSTALLED) ## federations over Flower: simulated, and as processes with TLS and keys
@@ -111,5 +145,5 @@ docs: $(DOCS_INSTALLED) ## build the documentation into site/
 
 .PHONY: clean
 clean: ## remove everything that was built or installed
-	@rm -rf $(VENV) $(PEERS) $(FLOWER) $(SPARK) site build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(PEERS) $(FLOWER) $(SPARK) delegate/node_modules delegate/dist site build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
