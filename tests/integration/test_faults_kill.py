@@ -14,6 +14,7 @@ from tacit.ledger import PrivacyLedger
 from tacit.ledger.impressions import ImpressionLedger
 from tacit.ledger.verification.check import check
 from tests.integration import writers
+from tests.integration.writers import noted
 
 KILLS = 480
 UNIT = 100_000_000  # 0.1 in nano-epsilon
@@ -25,15 +26,6 @@ def run(program: str, **arguments: object) -> list[object]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def noted(path: Path) -> dict[str, list[list[str]]]:
-    """What the writers noted, by the first word of each line."""
-    lines: dict[str, list[list[str]]] = defaultdict(list)
-    for line in path.read_text().splitlines():
-        first, *rest = line.split("\t")
-        lines[first].append(rest)
-    return lines
 
 
 def require_what_was_noted(target: str, notes: Path) -> dict[str, bytes | None]:
@@ -61,6 +53,17 @@ def charged_before(target: str, made: list[tuple[str, str]]) -> dict[str, bytes 
         receipts = ledger.charge_many((subject, release_id, writers.COST) for subject, release_id in made)
     assert not any(receipt.fresh for receipt in receipts), "a charge was acknowledged or drawn for, and is lost"
     return {release_id: receipt.stored for (_, release_id), receipt in zip(made, receipts, strict=True)}
+
+
+def test_line_that_was_torn_by_a_kill_is_no_note_and_spoils_no_other(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    note = writers._noting(str(notes))
+    note("charged", "ample", "c-1")
+    whole = notes.read_bytes()
+    for length in range(len(whole)):  # wherever the page ended
+        notes.write_bytes(whole + whole[:length])
+        note("charged", "ample", "c-2")
+        assert noted(notes) == {"charged": [["ample", "c-1"], ["ample", "c-2"]]}
 
 
 def test_kills_lose_budget_but_never_overspend_nor_lose_what_was_acknowledged(target: str, tmp_path: Path) -> None:

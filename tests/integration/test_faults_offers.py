@@ -14,7 +14,7 @@ from tacit.ledger.verification.check import check
 from tests.integration import offer_writers as writers
 from tests.integration.offer_writers import EACH, EXPIRES, ITEMS, JOBS, SERVER
 from tests.integration.test_faults_disk import _reset_read_only, mounted
-from tests.integration.test_faults_kill import noted
+from tests.integration.writers import noted
 
 KILLS = 160
 PROCESSES, THREADS, IDS = 3, 3, 30

@@ -1,6 +1,8 @@
 """Programs that the fault tests run in processes of their own: writers that are killed, that race, that meet a full disk.
 
-A writer notes what it did in a file, with one write call for each line: a killed process loses nothing that it had noted.
+A writer notes what it did in a file, with one write call for each line: a killed process loses nothing that it had noted. The
+line in the middle of which it is killed may be torn where a page of memory ends; such a line was not noted, and nobody else's
+is touched by it.
 Run as ``python tests/integration/writers.py NAME JSON``; the arguments are those of the function of that name.
 """
 
@@ -11,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -29,6 +32,7 @@ TIGHT_CHARGES = 150
 JOBS = 900
 BATCH = 4
 Note = Callable[..., int]
+WHOLE = "."  # the last field of a line that was written to its end
 
 
 def prepare(target: str) -> None:
@@ -335,7 +339,17 @@ def _kill(pid: int) -> bool:
 
 def _noting(path: str) -> Note:
     descriptor = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY)
-    return lambda *fields: os.write(descriptor, ("\t".join(fields) + "\n").encode())
+    return lambda *fields: os.write(descriptor, ("\n" + "\t".join((*fields, WHOLE))).encode())
+
+
+def noted(path: Path) -> dict[str, list[list[str]]]:
+    """What the writers noted, by the first word of each line; without lines that were torn."""
+    lines: dict[str, list[list[str]]] = defaultdict(list)
+    for line in path.read_text().split("\n"):
+        *fields, last = line.split("\t")
+        if fields and last == WHOLE:
+            lines[fields[0]].append(fields[1:])
+    return lines
 
 
 def _say(value: object) -> None:
