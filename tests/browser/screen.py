@@ -18,6 +18,8 @@ OFFERS, IMPRESSIONS, COUNTS = (f"/v1/private-selection/{name}" for name in ("off
 class Screen:
     """One tab of a browser with the page in it."""
 
+    RATINGS = "tacit-page.ratings.tacit"  # where the page remembers those of the first person
+
     def __init__(self, page: Page, visit: Visit) -> None:
         self.page, self.visit = page, visit
 
@@ -60,6 +62,11 @@ class Screen:
     def _star(self, stars: int) -> None:
         named = "1 star" if stars == 1 else f"{stars} stars"
         self["stars"].get_by_role("radio", name=named, exact=True).check()
+
+    def remembered(self) -> list[list[float]]:
+        """Items and stars, as this browser keeps them."""
+        found: list[list[float]] = self.page.evaluate("key => JSON.parse(localStorage[key] ?? '[]')", self.RATINGS)
+        return found
 
     def choose_eta(self, eta: str) -> None:
         self["eta"].focus()

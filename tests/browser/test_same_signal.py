@@ -37,6 +37,41 @@ def test_a_reload_other_ratings_and_a_second_tab_send_the_identical_signal(visit
         one.reload().require_spent("10", charges=1)
 
 
+def test_two_tabs_have_the_same_ratings_and_what_one_forgets_the_other_does_not_write_back(visit: Visit) -> None:
+    screen, second = visit.open().rate_all(RATINGS), visit.open()
+    expect(second["rated-list"].locator("li")).to_have_count(len(RATINGS))
+    second.rate("Toy Story (1995)", 5)
+    expect(screen["rated-list"].locator("li")).to_have_count(len(RATINGS) + 1)
+
+    screen.go("choose").consent()
+    screen["consent"].uncheck()  # which wipes the profile
+    expect(second["rated-list"].locator("li")).to_have_count(0)
+    second.rate("Heat (1995)", 4)
+    assert [value for _, value in second.remembered()] == [4]
+    screen.go("recommend")
+    expect(screen["rated-list"].locator("li")).to_have_count(1)
+
+    screen["forget"].click()
+    expect(second["rated-list"].locator("li")).to_have_count(0)
+    assert second.remembered() == screen.remembered() == []
+
+
+def test_what_a_catalogue_lacks_for_a_while_is_still_remembered_until_it_is_to_be_forgotten(visit: Visit) -> None:
+    screen = visit.open().rate_all(RATINGS)
+    gone = [987_654_321, 3]
+    screen.page.evaluate(
+        "([key, gone]) => localStorage.setItem(key, JSON.stringify([gone, ...JSON.parse(localStorage[key])]))",
+        [screen.RATINGS, gone],
+    )
+    screen.reload()
+    expect(screen["rated-list"].locator("li")).to_have_count(len(RATINGS))
+    screen.rate("Toy Story (1995)", 5)
+    assert screen.remembered()[0] == gone
+    assert len(screen.remembered()) == len(RATINGS) + 2
+    screen["forget"].click()
+    assert screen.remembered() == []
+
+
 def test_a_browser_that_was_closed_sends_the_identical_signal(visiting: Visiting, tmp_path: Path) -> None:
     before = visiting(folder=tmp_path / "profile")
     first = before.open().rate_all(RATINGS).ask("0.3")

@@ -3,13 +3,15 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from tacit.errors import Conflict, LedgerUnavailable
 from tacit.service.batching import Batches
 from tacit.service.problems import Problem
+
+T = TypeVar("T")
 
 
 class Work:
@@ -28,6 +30,11 @@ class Work:
         return [self.outcome(item) for item in items]
 
 
+def ended(asking: Awaitable[T]) -> T:
+    """What comes of it; where it would go on for ever, that is an error."""
+    return asyncio.run(asyncio.wait_for(asking, 20.0))
+
+
 def gathered(work: Work, items: Sequence[int], most: int = 1000) -> list[Any]:
     """Asks for the first; for the others while that one is under way."""
 
@@ -43,7 +50,7 @@ def gathered(work: Work, items: Sequence[int], most: int = 1000) -> list[Any]:
         await batches.close()
         return list(found)
 
-    return asyncio.run(asking())
+    return ended(asking())
 
 
 def test_what_waits_goes_together_in_its_order_and_everybody_has_her_own_outcome() -> None:
@@ -100,7 +107,7 @@ def run(asking: Callable[[Work, Batches[int, int]], Awaitable[Any]]) -> tuple[Wo
         work = Work()
         return work, await asking(work, Batches[int, int]("test", work, 1000))
 
-    return asyncio.run(running())
+    return ended(running())
 
 
 def test_a_caller_who_leaves_changes_nothing_for_the_others() -> None:
@@ -148,5 +155,5 @@ def test_too_few_outcomes_are_an_error_and_nobody_waits_for_ever() -> None:
         calls = [asyncio.wait_for(batches(item), 2.0) for item in range(3)]
         return list(await asyncio.gather(*calls, return_exceptions=True))
 
-    found = asyncio.run(asking())
+    found = ended(asking())
     assert all(isinstance(one, Exception) and not isinstance(one, TimeoutError) for one in found)

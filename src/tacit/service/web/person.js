@@ -4,7 +4,6 @@
  */
 
 import { Delegate } from "./delegate.js";
-import { known } from "./titles.js";
 
 /** @typedef {import("../../../../delegate/src/index.js").Delegate} Device what delegate.js is made from */
 /** @typedef {import("./titles.js").ItemId} ItemId */
@@ -26,6 +25,8 @@ export class Person {
 
   /** @type {ItemId[]} the rated items, the newest last: a delegate keeps no order */
   #order = [];
+  /** @type {[ItemId, number][]} ratings of items that this catalogue lacks: a later one may have them again */
+  #absent = [];
 
   /** The person of the last visit, or the first one. @param {(exchange: Exchange) => void} onExchange */
   static async usual(onExchange) {
@@ -47,8 +48,26 @@ export class Person {
     void navigator.storage?.persist?.().catch(() => undefined);
     const delegate = /** @type {Device} */ (/** @type {unknown} */ (await Delegate.open({ place, budget: BUDGET, onExchange })));
     const person = new Person(delegate, place);
-    for (const [item, value] of remembered(place)) if (known(delegate.catalogue, item)) person.rate(item, value);
+    person.#recall();
     return person;
+  }
+
+  /** Another tab of this browser wrote or forgot ratings: hers are the same. Says whether anything changed. @param {StorageEvent} event */
+  heard(event) {
+    if (event.key !== null && event.key !== RATINGS + this.place) return false;
+    this.#recall();
+    return true;
+  }
+
+  /** Takes over what this browser remembers, and nothing else. */
+  #recall() {
+    this.delegate.wipe();
+    const { catalogue } = this.delegate;
+    const ratings = remembered(this.place);
+    const present = ratings.filter(([item]) => catalogue.place(item) !== undefined);
+    this.#absent = ratings.filter(([item]) => catalogue.place(item) === undefined);
+    this.#order = present.map(([item]) => item);
+    for (const [item, value] of present) this.delegate.rate(item, value);
   }
 
   get catalogue() {
@@ -77,22 +96,25 @@ export class Person {
 
   /** All ratings that this browser remembers, also of people you were before. What left cannot be called back. */
   forgetEverything() {
-    this.delegate.wipe();
-    this.#order = [];
-    this.#keep();
+    this.#wipe();
     removeAll();
   }
 
   /** From now on nothing private is read for offers. The delegate wipes the profile, so the page forgets it too. */
   async revoke() {
-    this.delegate.wipe(); // first, and whatever becomes of the note in the ledger: she has said so
-    this.#order = [];
-    this.#keep();
+    this.#wipe(); // first, and whatever becomes of the note in the ledger: she has said so
     await this.delegate.revoke();
   }
 
+  #wipe() {
+    this.delegate.wipe();
+    this.#order = [];
+    this.#absent = [];
+    this.#keep();
+  }
+
   #keep() {
-    const ratings = [...this.ratings];
+    const ratings = [...this.#absent, ...this.ratings];
     this.remembered = ratings.length ? write(RATINGS + this.place, JSON.stringify(ratings)) : remove(RATINGS + this.place);
   }
 }
@@ -101,7 +123,7 @@ export class Person {
 function remembered(place) {
   try {
     const found = JSON.parse(read(RATINGS + place) ?? "[]");
-    return Array.isArray(found) ? found.filter(([item, value]) => item !== undefined && Number.isFinite(value)) : [];
+    return Array.isArray(found) ? found.filter(([item, value]) => item !== undefined && value >= 1 && value <= 5) : [];
   } catch {
     return []; // somebody else wrote there
   }
