@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
+from tacit.service.disk import put
 
 _TEXT = re.compile(r"tacit_([0-9a-f]{8})_([A-Za-z0-9_-]{43})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,59}")
@@ -91,6 +92,8 @@ def read(file: Path) -> list[Key]:
         return [_checked(one) for one in found["keys"]]
     except FileNotFoundError:
         return []
+    except PermissionError:
+        raise InvalidData(f"the user that this runs as may not read {file}: chown it to that user.") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InvalidData(f"{file} holds no keys as tacit writes them: restore a backup, or issue new ones.") from None
 
@@ -150,15 +153,5 @@ def _alone(file: Path) -> Iterator[None]:
 
 def _write(file: Path, keys: Iterable[Key]) -> None:
     """Whole or not at all, for its owner only."""
-    partial = file.with_name(f".{file.name}.{os.urandom(4).hex()}")
     content = json.dumps({"format": _FORMAT, "keys": [asdict(key) for key in keys]}, indent=1)
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(handle, "w", encoding="utf-8") as out:
-            out.write(content + "\n")
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(partial, file)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    put(file, content.encode() + b"\n")

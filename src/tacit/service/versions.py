@@ -6,13 +6,14 @@
     models/<version>/tables.safetensors
     models/<version>/<release>        what a curator released: counts for slates, models across domains
 
-Publishing writes a hidden folder, renames it, then replaces ``current``. Whoever reads sees the old version or the new one.
+Publishing writes a hidden folder, renames it, then replaces ``current``. Whoever reads sees the old version or the new one. Owner,
+group and permissions are those of ``models``, which is its owner's alone unless it was made otherwise.
 """
 
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
@@ -25,6 +26,7 @@ from tacit.messages.cross_domain import TransferModel
 from tacit.messages.private_slates import Popularity
 from tacit.messages.store import Store
 from tacit.models.tables import Tables, build_tables
+from tacit.service.disk import give, put, synchronise
 
 FORMAT = "tacit-models/1"
 STORE, TABLES, MANIFEST, CURRENT = "store.tacit", "tables.safetensors", "manifest.json", "current"
@@ -70,6 +72,8 @@ class Version:
         try:
             with path.open("rb") as content:
                 found = file_digest(content, "sha256").hexdigest()
+        except PermissionError:
+            raise _closed(path) from None
         except OSError:
             found = ""
         if found != about["sha256"]:
@@ -91,7 +95,7 @@ def publish(
     models: Path, store: Store, *, feature_names: Sequence[str] = (), releases: Mapping[str, Release] | None = None
 ) -> Version:
     """Writes a new version and makes it the one that is served. The same content again is the same version."""
-    models.mkdir(parents=True, exist_ok=True)
+    models.mkdir(parents=True, exist_ok=True, mode=0o700)  # look-alikes are people
     partial = models / f"{_PARTIAL}{os.urandom(8).hex()}"
     partial.mkdir()
     try:
@@ -116,6 +120,8 @@ def current(models: Path) -> Version:
     """The version that is served."""
     try:
         name = (models / CURRENT).read_text(encoding="ascii").strip()
+    except PermissionError:
+        raise _closed(models / CURRENT) from None
     except (OSError, ValueError):
         raise InvalidModel(f"nothing is published in {models}: `tacit fit --models {models}` does.") from None
     return read_version(models, name)
@@ -131,6 +137,8 @@ def read_version(models: Path, name: str) -> Version:
             raise ValueError
     except FileNotFoundError:
         raise UnknownName(f"there is no version {name} in {models}.") from None
+    except PermissionError:
+        raise _closed(models / name / MANIFEST) from None
     except (OSError, ValueError, KeyError, TypeError):
         raise InvalidModel(f"the manifest of version {name} in {models} is not what was published.") from None
     return Version(models / name, manifest)
@@ -155,7 +163,7 @@ def versions(models: Path) -> list[Version]:
 def use(models: Path, name: str) -> Version:
     """Serves a version that was published before."""
     found = read_version(models, name).check()
-    _replace(models / CURRENT, name.encode())
+    put(models / CURRENT, name.encode() + b"\n", mode=_mode_of(models))
     return found
 
 
@@ -214,12 +222,25 @@ def _finish(
     if served is None:
         content = json.dumps(manifest, indent=1, sort_keys=True).encode()
         (partial / MANIFEST).write_bytes(content)
-        _sync([*partial.iterdir(), partial])
+        _open_up(partial)
+        synchronise([*partial.iterdir(), partial])
         served = _name_of(content)
         _make_room(models / served)
         os.rename(partial, models / served)
-        _sync([models])
+        synchronise([models])
     return use(models, served)
+
+
+def _open_up(folder: Path) -> None:
+    """Whoever may read the folder of all versions may read this one: nobody but its owner, unless an operator says otherwise."""
+    mode = _mode_of(folder.parent)
+    for file in folder.iterdir():
+        give(file, like=folder.parent, mode=mode)
+    give(folder, like=folder.parent, mode=mode | (mode & 0o444) >> 2)  # who may read may enter
+
+
+def _mode_of(models: Path) -> int:
+    return models.stat().st_mode & 0o666
 
 
 def _same(models: Path, manifest: Mapping[str, Any]) -> str | None:
@@ -236,6 +257,10 @@ def _make_room(folder: Path) -> None:
     """A damaged version of the same name, from the same second, is put out of the way."""
     if folder.exists():
         os.rename(folder, folder.with_name(f"{_PARTIAL}{folder.name}-{os.urandom(4).hex()}"))
+
+
+def _closed(file: Path) -> InvalidModel:
+    return InvalidModel(f"the user that this runs as may not read {file}: chmod or chown it.")
 
 
 def _name_of(manifest: bytes) -> str:
@@ -269,23 +294,3 @@ def _checked_name(name: str) -> str:
 def _about(file: Path) -> dict[str, Any]:
     with file.open("rb") as content:
         return {"sha256": file_digest(content, "sha256").hexdigest(), "bytes": file.stat().st_size}
-
-
-def _replace(file: Path, content: bytes) -> None:
-    partial = file.with_name(f".{file.name}.{os.urandom(4).hex()}")
-    try:
-        partial.write_bytes(content + b"\n")
-        _sync([partial])
-        os.replace(partial, file)
-        _sync([file.parent])
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _sync(paths: Iterable[Path]) -> None:
-    for path in paths:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

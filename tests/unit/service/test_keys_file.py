@@ -163,3 +163,24 @@ def test_nothing_of_a_key_may_be_missing(file: Path, name: str) -> None:
     file.write_text(json.dumps({"format": 1, "keys": [{one: value for one, value in WHOLE.items() if one != name}]}))
     with pytest.raises(InvalidData):
         read(file)
+
+
+def test_a_file_of_keys_that_may_not_be_read_is_told_as_that(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")  # as for everybody but root
+
+    issue(file, "grafana", Scope.OPERATOR)
+    monkeypatch.setattr(Path, "open", closed)
+    with pytest.raises(InvalidData, match=r"may not read .*: chown it"):
+        read(file)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_keys_belong_to_the_owner_of_their_folder_and_stay_whose_they_were(file: Path) -> None:
+    """The service reads them as a user of its own, who is seldom the one that adds a key."""
+    os.chown(file.parent, 10001, 10001)
+    issue(file, "grafana", Scope.OPERATOR)
+    assert file.stat().st_uid == 10001
+    os.chown(file, 10003, 10003)
+    revoke(file, "grafana")
+    assert (file.stat().st_uid, stat.S_IMODE(file.stat().st_mode)) == (10003, 0o600)

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,52 @@ def test_what_is_published_is_what_is_read(models: Path, store: Store) -> None:
     assert found.release("counts-1") == counts_of(store)
     assert {file.name for file in found.folder.iterdir()} == {*found.manifest["files"], "manifest.json"}
     assert [file.name for file in models.iterdir() if file.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("umask", [0, 0o022, 0o077])
+@pytest.mark.parametrize(
+    ("folder", "inside", "files"), [(None, 0o700, 0o600), (0o750, 0o750, 0o640), (0o755, 0o755, 0o644)]
+)
+def test_whoever_may_read_the_folder_of_all_versions_may_read_each_of_them_and_nobody_else(
+    tmp_path: Path, umask: int, folder: int | None, inside: int, files: int
+) -> None:
+    """Look-alikes are people; but a service is often another user than the one who publishes."""
+    models = tmp_path / "models"
+    if folder is not None:
+        models.mkdir()
+        models.chmod(folder)
+    before = os.umask(umask)
+    try:
+        store = small_store(20, look_alikes=5)
+        found = publish(models, store, releases={"counts-1": counts_of(store)})
+    finally:
+        os.umask(before)
+    assert len(list(found.folder.iterdir())) == 4
+    assert {file.stat().st_mode & 0o777 for file in [*found.folder.iterdir(), models / "current"]} == {files}
+    assert {one.stat().st_mode & 0o777 for one in (models, found.folder)} == {inside}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_version_belongs_to_the_owner_of_the_folder_of_all(tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    os.chown(models, 10001, 10002)
+    found = publish(models, small_store(20, look_alikes=5))
+    for one in (found.folder, *found.folder.iterdir(), models / "current"):
+        assert (one.stat().st_uid, one.stat().st_gid) == (10001, 10002)
+
+
+@pytest.mark.parametrize("file", ["current", "manifest.json", "store.tacit"])
+def test_what_may_not_be_read_is_told_as_that(models: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(self: Path, *given: Any, **more: Any) -> Any:
+        if self.name == file:
+            raise PermissionError(13, "Permission denied")  # as for everybody but root
+        return opened(self, *given, **more)
+
+    opened = Path.open
+    monkeypatch.setattr(Path, "open", closed)
+    with pytest.raises(InvalidModel, match=rf"may not read .*{file}: chmod or chown"):
+        current(models).check()
 
 
 def test_every_file_stands_in_the_manifest_with_its_size_and_checksum(models: Path) -> None:
