@@ -10,10 +10,13 @@ from tacit.cli.output import check_different, check_json_target, console
 from tacit.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.progress import Progress
 
     from tacit.curator import PrivateTraining
     from tacit.data import Ratings
+    from tacit.messages.private_slates import Popularity
     from tacit.messages.store import Store
 
 DELTA = 1e-6
@@ -42,9 +45,17 @@ def fit(
     ledger: Annotated[
         str | None,
         typer.Option(
-            help="The curator's ledger, which these releases are charged to.",
+            help="The curator's ledger, which these releases are charged to: `tacit ledger init` makes one.",
             metavar="TARGET",
             envvar="TACIT_SERVE_LEDGER",
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            help="The epsilon that these users are promised for good, agreed with the first release; by default what that takes.",
+            metavar="EPSILON",
+            min=0.0,
         ),
     ] = None,
     data: Annotated[
@@ -82,6 +93,7 @@ def fit(
     with _progress() as bar:
         task = bar.add_task(f"reading {data}", total=None)
         ratings = load_ratings(data)
+        releases = _released(ratings, slates, ledger, budget) if slates and ledger else {}
         bar.update(task, description=f"fitting {model.value} to {len(ratings):,} ratings")
         store = fitted(
             ratings,
@@ -98,7 +110,7 @@ def fit(
             done = f"written to {out} ({out.stat().st_size / 1e6:.1f} MB)"
         else:
             bar.update(task, description="publishing", completed=0, total=None)
-            done = _publish(models or Path(), store, ratings, slates or [], ledger)
+            done = _publish(models or Path(), store, ratings, releases)
     typer.echo(f"{store}\n{done}")
 
 
@@ -115,6 +127,8 @@ def _check_targets(
         raise typer.BadParameter(f"an epsilon from {_LEAST_SLATES:g} to {_MOST_SLATES:g}.", param_hint="--slates")
     if len({f"{epsilon:g}" for epsilon in slates or ()}) < len(slates or ()):
         raise typer.BadParameter("each epsilon once, with at most six digits.", param_hint="--slates")
+    if slates and ledger is not None:
+        _require_ledger(ledger)
     if out is None:
         return
     check_json_target(str(out), "--out")
@@ -123,20 +137,38 @@ def _check_targets(
         raise typer.BadParameter(f"{out} is there already; --force replaces it.", param_hint="--out")
 
 
-def _publish(models: Path, store: "Store", ratings: "Ratings", slates: list[float], ledger: str | None) -> str:
-    """A new version, with counts for slates that are charged to the curator's ledger; asked for again they are the same."""
+def _require_ledger(ledger: str) -> None:
+    """Said now, not after reading the data; and never made by the way: a ledger that was lost must not look like a fresh budget."""
+    from tacit.ledger import PrivacyLedger
+
+    PrivacyLedger.open(ledger).close()
+
+
+def _released(ratings: "Ratings", slates: list[float], ledger: str, budget: float | None) -> "dict[str, Popularity]":
+    """Counts for slates, charged to the curator's ledger, which is there already; asked for again they are the same.
+
+    Before anything is fitted: a budget that does not allow them is told at once.
+    """
+    from tacit.curator import Curator
+    from tacit.errors import Conflict
+    from tacit.ledger import Budget, PrivacyLedger
+
+    with PrivacyLedger.open(ledger) as opened:
+        try:
+            curator = Curator(ratings, ledger=opened, budget=Budget(epsilon=sum(slates) if budget is None else budget))
+        except Conflict:
+            if budget is not None:
+                raise
+            curator = Curator(ratings, ledger=opened)  # under the terms that were agreed before
+        return {f"counts-{epsilon:g}": curator.popularity(epsilon) for epsilon in sorted(slates)}
+
+
+def _publish(models: Path, store: "Store", ratings: "Ratings", releases: "Mapping[str, Popularity]") -> str:
+    """A new version."""
     try:
         from tacit.service.versions import publish
     except ImportError:
         raise MissingExtra("publishing needs more packages: pip install 'tacit[service]'.") from None
-    from tacit.curator import Curator
-    from tacit.ledger import Budget
-
-    releases = {}
-    if slates:
-        curator = Curator(ratings, ledger=ledger, budget=Budget(epsilon=sum(slates)))
-        releases = {f"counts-{epsilon:g}": curator.popularity(epsilon) for epsilon in sorted(slates)}
-        curator.ledger.close()
     version = publish(models, store, feature_names=ratings.catalogue.vocabulary, releases=releases)
     return f"published as version {version.name} in {models}"
 

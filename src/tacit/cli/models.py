@@ -35,8 +35,9 @@ def list_versions(models: Folder = _USUAL) -> None:
 @app.command("check", epilog="Example: tacit models check")
 def check(models: Folder = _USUAL) -> None:
     """Compare every file of every version with its checksum. Exit status 1 if one is not what was published."""
-    from tacit.service.versions import names, read_version
+    from tacit.service.versions import current, names, read_version
 
+    current(models)  # an upgrade relies on this: where nothing is served, nothing is well
     damaged = 0
     for name in names(models):
         try:

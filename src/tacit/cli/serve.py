@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 EMBEDDED = "movielens-small"
 _PATIENCE = 600  # half seconds
-_OFFERED = 12
-_DEMONSTRATION = "demonstration"
+_LEDGER = "demonstration.db"
 SLATES = (0.5, 2.0, 4.0)  # epsilons of the counts that are released of the embedded ratings
 
 
@@ -53,10 +52,11 @@ def serve(
     from tacit.service.run import CURATOR, SERVER, run
 
     if curator is not None:
-        run(CURATOR, settings, listening=lambda at: _say(f"The curator of {curator} is at {_address(settings, at)}"))
+        _require_ledger(settings)
+        run(CURATOR, settings, listening=lambda at: _announce(settings, at, f"The curator of {curator} is at {{}}"))
         return
-    settings = _published(settings)
-    run(SERVER, settings, listening=lambda at: _announce(settings, at))
+    _require_published(settings)
+    run(SERVER, settings, listening=lambda at: _announce(settings, at, "Open {} in a browser."))
 
 
 def _settings(file: Path | None, **flags: object) -> "Settings":
@@ -70,50 +70,45 @@ def _settings(file: Path | None, **flags: object) -> "Settings":
     return read_settings()
 
 
-def _published(settings: "Settings") -> "Settings":
-    """The settings, once there is something to serve: where nothing is, the embedded ratings are fitted, in another process."""
-    from tacit.ledger import ImpressionLedger
-    from tacit.service.settings import PREFIX, export, read_settings
-    from tacit.service.versions import current
+def _require_published(settings: "Settings") -> None:
+    """Something to serve: where nothing is published, the embedded ratings are fitted, in another process."""
+    from tacit.ledger import ImpressionLedger, PrivacyLedger
+    from tacit.service.versions import current, mark_demonstration
 
     models = settings.models_folder
     settings.home.mkdir(parents=True, exist_ok=True)
     if not (models / "current").exists():
         typer.echo(f"Nothing is published in {models} yet: fitting the embedded ratings, {EMBEDDED} ...", err=True)
-        words = [sys.executable, "-m", "tacit", "fit", EMBEDDED, "--models", str(models)]
+        ledger = (
+            settings.home / _LEDGER
+        )  # not an operator's own: these are everybody's ratings, released to show something
+        PrivacyLedger.open_or_create(ledger).close()
+        words = [sys.executable, "-m", "tacit", "fit", EMBEDDED, "--models", str(models), "--ledger", str(ledger)]
         for epsilon in SLATES:
             words += ["--slates", str(epsilon)]
-        # Raw ratings are read by a process that ends before anything is served. An address may hold a password: not as a word.
-        environment = {**os.environ, f"{PREFIX}LEDGER": settings.ledger_target}
-        if subprocess.run(words, check=False, env=environment).returncode:
+        # Raw ratings are read by a process that ends before anything is served.
+        if subprocess.run(words, check=False).returncode:
             raise InvalidModel("the embedded ratings could not be fitted; the lines above say why.")
-        (models / _DEMONSTRATION).write_text(current(models).name)
-    served = current(models).check()
-    if _is_demonstration(models, served.name) and "open_counts" not in settings.model_fields_set:
-        # Public ratings, nobody's money: let visitors see what the server counts. A dozen films: among more, noise puts one that
-        # hardly anybody knows and the model praises, and then there is nothing left to choose.
-        export(open_counts=True, offered=_OFFERED if "offered" not in settings.model_fields_set else None)
-        settings = read_settings()
+        mark_demonstration(current(models))
+    current(models).check()
     ImpressionLedger.open_or_create(settings.database_target).close()  # once, before several workers open it
-    return settings
 
 
-def _is_demonstration(models: Path, version: str) -> bool:
-    """Whether this is the version that was fitted here to show something, and not one that was published since."""
-    try:
-        return (models / _DEMONSTRATION).read_text() == version
-    except OSError:
-        return False
+def _require_ledger(settings: "Settings") -> None:
+    """Looked for before anything listens: whoever started the curator is there to read what is wrong with it."""
+    from tacit.service.curator_app import opened_ledger
+
+    opened_ledger(settings).close()
 
 
-def _announce(settings: "Settings", port: int) -> None:
+def _announce(settings: "Settings", port: int, ready: str) -> None:
     """At once that it starts, and that it is ready when it is: the line that a person looks for is then the last one."""
     address = _address(settings, port)
     typer.echo(f"Starting. It is at {address} in a moment ...", err=True)
-    Thread(target=_wait, args=(settings, port, address), daemon=True).start()
+    Thread(target=_wait, args=(settings, port, ready.format(address)), daemon=True).start()
 
 
-def _wait(settings: "Settings", port: int, address: str) -> None:
+def _wait(settings: "Settings", port: int, ready: str) -> None:
     for _ in range(_PATIENCE):
         sleep(0.5)
         with suppress(OSError, HTTPException):
@@ -124,12 +119,8 @@ def _wait(settings: "Settings", port: int, address: str) -> None:
                     continue
             else:  # a certificate need not be for this machine's own name: the port alone is asked
                 create_connection((_reached(settings), port), timeout=2).close()
-            _say(f"Ready. Open {address} in a browser.")
+            typer.echo(f"Ready. {ready} Stop with Ctrl-C.", err=True)
             return
-
-
-def _say(where: str) -> None:
-    typer.echo(f"{where} Stop with Ctrl-C.", err=True)
 
 
 def _address(settings: "Settings", port: int) -> str:

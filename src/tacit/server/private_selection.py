@@ -10,7 +10,6 @@ prices are those of the usual offer, and only its policy is another one, `public
 server's coins alone, is explored instead: `uniform` over the first ``most_explored`` in public rank, which may be more or fewer.
 """
 
-import logging
 import os
 from collections.abc import Collection, Sequence
 from datetime import date
@@ -32,8 +31,6 @@ from tacit.server.listings import Listings, Priced
 from tacit.server.policies import AUTO, PolicyMaker, View
 from tacit.server.population import Population
 from tacit.server.pricing import PriceRule
-
-log = logging.getLogger("tacit.server")
 
 EXPLORE = 0.02
 MOST_EXPLORED = 100  # listings
@@ -199,12 +196,7 @@ class PrivateSelection:
         if not isinstance(engagement, Engagement):
             raise InvalidMessage("a click is reported as an Engagement: a bit that was flipped by chance, never raw.")
         if engagement.epsilon != self.exploration.click_epsilon:
-            log.warning(
-                "a click was refused: it was flipped at epsilon = %g, and clicks are counted here at %g.",
-                engagement.epsilon,
-                self.exploration.click_epsilon,
-            )
-            return Settlement.CONFLICT
+            return Settlement.CONFLICT  # not told in a log: a line for each would give what was sent, and when
         kept = self.ledger.engage(engagement.token, engagement.bit)
         if kept is Settlement.OK:
             self.exploration.engaged(engagement)

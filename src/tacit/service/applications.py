@@ -7,7 +7,6 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.types import ASGIApp, Lifespan
@@ -17,6 +16,7 @@ from tacit.service.bodies import BINARY
 from tacit.service.edge import Edge
 from tacit.service.keys import Keys
 from tacit.service.logs import LOG, places_of
+from tacit.service.origins import Origins, Preflights
 from tacit.service.problems import Problem, problem_of
 from tacit.service.schemas import KEY, PROBLEM, SCHEMAS
 from tacit.service.settings import Settings
@@ -51,17 +51,10 @@ def application(
     app.add_exception_handler(RequestValidationError, _parameters)
     app.add_exception_handler(Exception, _unexpected)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    outer: ASGIApp = Edge(app, settings, keys, most_body=most_body)
-    if settings.origins:  # around the edge: a page that may call here may also read that it has to wait
-        outer = CORSMiddleware(
-            outer,
-            allow_origins=list(settings.origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["Content-Type", "Accept"],
-            expose_headers=["Tacit-Parts", "ETag", "Retry-After"],
-            max_age=600,
-        )
-    return app, outer
+    if not settings.origins:
+        return app, Edge(app, settings, keys, most_body=most_body)
+    edge = Edge(Preflights(app, settings.origins), settings, keys, most_body=most_body)
+    return app, Origins(edge, settings.origins)
 
 
 def _document(app: FastAPI) -> dict[str, Any]:

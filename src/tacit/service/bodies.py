@@ -34,12 +34,13 @@ class Packed:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gzipped", gzip.compress(self.content, 6, mtime=0))
-        object.__setattr__(self, "tag", f'"{sha256(self.content).hexdigest()[:32]}"')
+        object.__setattr__(self, "tag", f'W/"{sha256(self.content).hexdigest()[:32]}"')  # weak: for either encoding
 
     def sent(self, request: HttpRequest, cached: str) -> Response:
         """Nothing to a caller who has it, else all of it."""
         headers = {"ETag": self.tag, "Cache-Control": cached, "Vary": "Accept-Encoding"}
-        if self.tag in (had := request.headers.get("if-none-match", "")) or had.strip() == "*":
+        had = {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}
+        if had & {"*", self.tag.removeprefix("W/")}:
             return Response(status_code=304, headers=headers)
         if any(_weighed(one) == ("gzip", False) for one in request.headers.get("accept-encoding", "").split(",")):
             return Response(self.gzipped, headers={**headers, "Content-Encoding": "gzip"}, media_type=self.media_type)

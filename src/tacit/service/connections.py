@@ -13,6 +13,7 @@ from tacit.service.problems import MEDIA_TYPE, Problem
 from tacit.service.settings import read_settings
 
 MOST_HEADER = 1 << 16  # bytes
+UNREAD_SECONDS = 30.0  # in which some of an answer has to be read
 
 
 @lru_cache(maxsize=1)
@@ -21,10 +22,11 @@ def _seconds() -> float:
 
 
 class Bounded(HttpToolsProtocol):
-    """uvicorn's protocol. A connection is closed unless the header of a request is complete in time, and of some size; and where an
-    answer was sent before all of its request was read."""
+    """uvicorn's protocol. A connection is closed unless the header of a request is complete in time, and of some size; where an
+    answer was sent before all of its request was read; and where nobody reads an answer."""
 
     _waiting: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _in_header = False
     _header_size = 0
 
@@ -59,8 +61,17 @@ class Bounded(HttpToolsProtocol):
             self._give_up()
         super().on_response_complete()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(UNREAD_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._stop_watching()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_watching()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
@@ -87,7 +98,14 @@ class Bounded(HttpToolsProtocol):
             self._waiting.cancel()
             self._waiting = None
 
+    def _stop_watching(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
     def _give_up(self) -> None:
         self._waiting = None
         if self.transport is not None and not self.transport.is_closing():
+            if self._unread is None and self.transport.get_write_buffer_size():  # closed when that is read, or then
+                self._unread = self.loop.call_later(UNREAD_SECONDS, self.transport.abort)
             self.transport.close()

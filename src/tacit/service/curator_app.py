@@ -19,7 +19,8 @@ from starlette.types import ASGIApp
 from tacit.curator import Curator
 from tacit.data import load_ratings
 from tacit.errors import InvalidMessage, InvalidParameter
-from tacit.ledger import Budget
+from tacit.ledger import Budget, PrivacyLedger
+from tacit.ledger.overview import read_noted_head
 from tacit.messages import fields
 from tacit.service import logs
 from tacit.service import metrics as counted
@@ -138,10 +139,28 @@ async def metrics(http: HttpRequest) -> Response:
     return Response(content, headers={"Content-Type": media_type})
 
 
+def opened_ledger(settings: Settings) -> PrivacyLedger:
+    """It is never made by the way: one that was lost must not look like a fresh budget. With a noted head, nor an old copy."""
+    head = None
+    if settings.head is not None:
+        try:
+            head = read_noted_head(settings.head.read_text(encoding="utf-8", errors="replace"))
+        except OSError as problem:
+            raise InvalidParameter(f"the noted head {settings.head} cannot be read ({problem.strerror}).") from None
+    return PrivacyLedger.open(settings.ledger_target, head=head)
+
+
 def _curator(settings: Settings) -> Curator:
-    budget = Budget(settings.budget_epsilon, delta=settings.budget_delta)
+    """Without a budget of its own, under the one that was agreed before, or else an epsilon of 1."""
+    given = settings.budget_epsilon
+    budget = None if given is None else Budget(given, delta=settings.budget_delta)
     ratings = load_ratings(cast(str, settings.data))
-    return Curator(ratings, ledger=settings.ledger_target, budget=budget, subject=settings.subject)
+    ledger = opened_ledger(settings)
+    try:
+        return Curator(ratings, ledger=ledger, budget=budget, subject=settings.subject)
+    except BaseException:
+        ledger.close()
+        raise
 
 
 def _state(http: HttpRequest) -> CuratorState:

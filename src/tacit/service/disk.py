@@ -4,12 +4,24 @@ A service is often another user than the one who publishes a model or adds a key
 written belongs to the owner of the folder that it is put into, as far as the system lets the writer give it away.
 """
 
+import fcntl
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 OWNER_ONLY = 0o600
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """One change of what is in it after the other, whichever process they are from."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def put(file: Path, content: bytes, *, mode: int = OWNER_ONLY) -> None:

@@ -31,6 +31,7 @@ _HEADERS = {
 }
 _HTTPS = {"Strict-Transport-Security": "max-age=31536000; includeSubDomains"}
 UNKNOWN_ROUTE = "none"
+_LEAST_RATE, _LEAST_BURST = 10.0, 100  # of each worker
 # Of an impression the ledger keeps the day, and in which order they came: a line with the time of each would give the time of all.
 _UNWRITTEN = frozenset(f"/v1/private-selection/{what}" for what in ("offers", "impressions", "engagements"))
 _NO_SUCH_METHOD = 405
@@ -49,7 +50,10 @@ class Edge:
         most_body: Callable[[str], int] | None = None,
     ) -> None:
         self._app, self._settings, self._keys = app, settings, keys
-        self._buckets = Buckets(settings.rate / settings.workers, max(1, settings.burst // settings.workers))
+        # A kept connection stays with one worker: however many there are, one of them lets a page load.
+        rate = settings.rate / settings.workers
+        least = min(settings.rate, _LEAST_RATE), min(settings.burst, _LEAST_BURST)
+        self._buckets = Buckets(max(rate, least[0]), max(settings.burst // settings.workers, least[1]))
         self._most_body = most_body or (lambda path: settings.most_body)
         shared = settings.origins and {"Cross-Origin-Resource-Policy": "cross-origin"}
         named = _HEADERS | (shared or {"Cross-Origin-Resource-Policy": "same-origin"})
@@ -62,6 +66,8 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}  # the same but for the body, which the connection leaves out
         started, status, sent, whole = perf_counter(), 0, 0, False
 
         async def counted(message: Message) -> None:

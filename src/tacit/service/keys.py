@@ -3,14 +3,12 @@
 The file is small, replaced as a whole, and read again when it changes: a key that is revoked ends within seconds, in every worker.
 """
 
-import fcntl
 import hmac
 import json
 import os
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -19,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
-from tacit.service.disk import put
+from tacit.service.disk import alone, put
 
 _TEXT = re.compile(r"tacit_([0-9a-f]{8})_([A-Za-z0-9_-]{43})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,59}")
@@ -60,7 +58,8 @@ def issue(
     id = os.urandom(4).hex()
     text = f"tacit_{id}_{urlsafe_b64encode(os.urandom(32)).decode().rstrip('=')}"
     day = "" if expires is None else expires.isoformat()
-    with _alone(file):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with alone(file.parent):  # of two at once the later would bring back what the earlier has revoked
         keys = read(file)
         if any(key.name == name for key in keys):
             raise InvalidParameter("there is a key of that name: revoke it first, or take another name.")
@@ -71,7 +70,7 @@ def issue(
 def revoke(file: Path, name: str) -> None:
     if not file.parent.is_dir():
         raise _no_such_key()
-    with _alone(file):
+    with alone(file.parent):
         keys = read(file)
         left = [key for key in keys if key.name != name]
         if len(left) == len(keys):
@@ -137,18 +136,6 @@ class Keys:
 
 def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
-
-
-@contextmanager
-def _alone(file: Path) -> Iterator[None]:
-    """One change after the other: of two at once the later would bring back what the earlier has revoked."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(file.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _write(file: Path, keys: Iterable[Key]) -> None:

@@ -14,7 +14,6 @@ from tacit.messages.store import Store
 from tacit.models.local_models import LinearMap
 from tacit.server import Listings, Population, listings_of
 from tacit.server.store_listings import best_items, quality_map
-from tacit.service.settings import Settings
 
 _COLUMNS = ["item", "bid_micros", "ppm"]
 _PPM = 1e6
@@ -30,12 +29,12 @@ class Listed:
     map: LinearMap
 
 
-def listed_by(store: Store, settings: Settings, liked: Mapping[int | str, float]) -> Listed:
-    """``liked`` are released counts, if there are any: without a list of the operator's, the most liked items are offered."""
-    if settings.listings is not None:
-        return _bids_of(store, settings.listings)
-    most = sorted(liked, key=lambda item: -liked[item])[: settings.offered]
-    return _free(store, most or best_items(store, settings.offered))
+def listed_by(store: Store, listings: Path | None, liked: Mapping[int | str, float], offered: int) -> Listed:
+    """``liked`` are released counts, if there are any: without a list of the operator's, the ``offered`` most liked items are."""
+    if listings is not None:
+        return _bids_of(store, listings)
+    most = sorted(liked, key=lambda item: -liked[item])[:offered]
+    return _free(store, most or best_items(store, offered))
 
 
 def _free(store: Store, ids: Sequence[int | str]) -> Listed:

@@ -6,9 +6,10 @@ With several workers each keeps its numbers in a file of a common folder (PROMET
 import os
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.multiprocess import MultiProcessCollector
 
-MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
+from tacit.service.common_metrics import FOLDER, forget
+
 _BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 REGISTRY = CollectorRegistry()
@@ -33,12 +34,15 @@ MODEL = Gauge(
     multiprocess_mode="livemin",  # of several workers the one that is behind
     registry=REGISTRY,
 )
-PAID = Counter("tacit_releases_total", "Releases that a curator made.", ("kind",), registry=REGISTRY)
+ENGAGED = Counter("tacit_engagements_total", "What became of reported clicks.", ("outcome",), registry=REGISTRY)
+PAID = Counter(
+    "tacit_releases_total", "Releases that a curator sent, the first time or again.", ("kind",), registry=REGISTRY
+)
 
 
 def exposition() -> tuple[bytes, str]:
     """All metrics as text, and its content type."""
-    if MULTIPROCESS not in os.environ:
+    if FOLDER not in os.environ:
         return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
     everyone = CollectorRegistry()
     MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]
@@ -46,6 +50,5 @@ def exposition() -> tuple[bytes, str]:
 
 
 def leave() -> None:
-    """Of a worker that ends: what it counted stays, what it measured of itself does not."""
-    if MULTIPROCESS in os.environ:
-        mark_process_dead(os.getpid())  # type: ignore[no-untyped-call]
+    """Of a worker that ends."""
+    forget(os.getpid())

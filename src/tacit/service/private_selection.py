@@ -12,7 +12,7 @@ from tacit.errors import UnknownName
 from tacit.messages.private_selection import Engagement, Impression, OfferRequest
 from tacit.service.bodies import JSON, answered, json_of, told, wanted_form
 from tacit.service.keys import Key, Scope
-from tacit.service.metrics import OFFERS, SETTLED
+from tacit.service.metrics import ENGAGED, OFFERS, SETTLED
 from tacit.service.problems import Problem
 from tacit.service.schemas import KEYED, WITH_BODY, answers, body
 from tacit.service.served import Served
@@ -25,11 +25,14 @@ _READERS = (Scope.OPERATOR, Scope.STATEMENTS)
 
 @router.get(f"{_BASE}/scorer", responses=answers("Reply", 404, 406, 422, binary=True), response_class=Response)
 async def scorer(http: HttpRequest, part: Annotated[int, Query(ge=0, le=40)] = 0) -> Response:
-    """How good every listed item is to whoever has given features. Fetch all parts: `Tacit-Parts` says how many there are."""
-    parts = state_of(http).served.scorer
+    """How good every listed item is to whoever has given features. Fetch all parts: `Tacit-Parts` says how many there are, and
+    `Tacit-Version` of which version they are: parts of two versions do not fit together."""
+    served = state_of(http).served
+    parts = served.scorer
     if part >= len(parts):
         raise Problem("not-found", f"there are {len(parts)} parts, counted from 0.")
-    return answered(parts[part], wanted_form(http, JSON), {"Tacit-Parts": str(len(parts))})
+    about = {"Tacit-Parts": str(len(parts)), "Tacit-Version": served.version.name}
+    return answered(parts[part], wanted_form(http, JSON), about)
 
 
 @router.post(
@@ -71,7 +74,8 @@ async def impression(http: HttpRequest) -> Response:
 async def engagement(http: HttpRequest) -> Response:
     """A click, as a bit that chance may have flipped on the device."""
     bit = Engagement.from_json(await json_of(http))
-    outcome = await asyncio.to_thread(state_of(http).served.private_selection.engage, bit)
+    outcome = await state_of(http).engages(bit)
+    ENGAGED.labels(outcome.value).inc()
     return told({"outcome": outcome.value})
 
 
@@ -79,7 +83,7 @@ async def engagement(http: HttpRequest) -> Response:
 async def counts(http: HttpRequest) -> Response:
     """How often each item was shown, exactly. Needs a key, unless this server counts in the open."""
     state = state_of(http)
-    key = None if state.settings.open_counts else allowed(state.keys, http, *_READERS)
+    key = None if state.served.counts_in_the_open else allowed(state.keys, http, *_READERS)
     totals = await asyncio.to_thread(lambda: list(state.ledger.items()))
     items = [
         {**total.to_json(), "title": _title(state.served, total.item)} for total in totals if _may_see(key, total.item)

@@ -4,6 +4,7 @@ A new version is loaded beside the old one, tried, and then put in its place: re
 """
 
 import asyncio
+from contextlib import suppress
 from functools import cached_property
 from time import monotonic
 from typing import Any
@@ -27,8 +28,11 @@ from tacit.service.listed import Listed, listed_by
 from tacit.service.logs import LOG, places_of
 from tacit.service.metrics import MODEL, SWAPS
 from tacit.service.settings import Settings
-from tacit.service.versions import STORE, Version, current, load_tables
+from tacit.service.versions import STORE, Version, current, is_demonstration, load_tables, versions
 
+_OFFERED = 40
+# A dozen films: among more, noise puts one that hardly anybody knows and the model praises, and nothing is left to choose.
+_SHOWN_OFFERED = 12
 GRID_BITS = 20  # of devices' signals; what a device sends says itself
 
 
@@ -49,7 +53,12 @@ class Served:
         )
         self.slates = self._slates()
         self.greedy_slates: dict[tuple[str, int, float], dict[str, Any]] = {}  # with this version they go
-        self.listed: Listed = listed_by(self.store, settings, self.liked)
+        shows = is_demonstration(version)
+        usual = _SHOWN_OFFERED if shows else _OFFERED
+        self.listed: Listed = listed_by(self.store, settings.listings, self.liked, settings.offered or usual)
+        # Of a demonstration visitors may see what the server counts: public ratings, and nobody's money.
+        nobodys = shows and settings.listings is None
+        self.counts_in_the_open = nobodys if settings.open_counts is None else settings.open_counts
         self.private_selection = PrivateSelection(
             self.listed.listings,
             ledger,
@@ -161,6 +170,7 @@ class Served:
 
 _TRY_AGAIN = 60.0  # seconds
 _REFUSED = "a new version could not be taken up; the old one is served on"
+_DAMAGED = "the version that is published could not be taken up; the newest that could is served"
 _MANY = 20_000  # look-alikes from which on an answer is worked out beside the loop that listens
 
 
@@ -179,9 +189,27 @@ class Shelf:
         """Takes up the version that is published, if it is another one. What is wrong with it is raised; the old one stays."""
         version = current(self._settings.models_folder)
         if self._served is None or version.name != self._served.version.name:
-            self._served = Served(version, self._settings, self._ledger).try_out()
-            MODEL.set(version.published)
-            LOG.info("model", extra={"about": {"version": version.name, "name": self._served.store.name}})
+            self._take_up(version)
+
+    def begin(self) -> None:
+        """The first that this process serves: what is published; or, where that is damaged, the newest that is not.
+
+        A worker that is replaced is to answer as the others do, who were there before the damage.
+        """
+        try:
+            self.load()
+        except Exception as problem:
+            for version in versions(self._settings.models_folder):
+                with suppress(Exception):
+                    self._take_up(version)
+                    LOG.error(_DAMAGED, extra={"about": places_of(problem)})
+                    return
+            raise
+
+    def _take_up(self, version: Version) -> None:
+        self._served = Served(version, self._settings, self._ledger).try_out()
+        MODEL.set(version.published)
+        LOG.info("model", extra={"about": {"version": version.name, "name": self._served.store.name}})
 
     async def watch(self) -> None:
         """Looks for a new version, for as long as the process runs. One that is refused is told once, and tried again."""

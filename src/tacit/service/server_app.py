@@ -54,7 +54,7 @@ def create_app(settings: Settings) -> ASGIApp:
         app.state.service = state
         try:
             with logs.told_if_it_fails():
-                await asyncio.to_thread(state.shelf.load)
+                await asyncio.to_thread(state.shelf.begin)
             watching = [asyncio.create_task(one) for one in (state.shelf.watch(), watch_keys(keys), watch_parent())]
             try:
                 yield

@@ -63,10 +63,10 @@ class Settings(BaseSettings):
     local_model: str = "ridge"
     policy: str = "auto"
     epsilon: float = Field(1.0, gt=0.0)  # of one offer
-    offered: int = Field(40, ge=1, le=10_000)  # items that are listed where ``listings`` is not given
+    offered: int | None = Field(None, ge=1, le=10_000)  # items that are listed where ``listings`` is not given
     offer_seconds: int = Field(3600, ge=1)
     click_epsilon: float = Field(1.0, gt=0.0)
-    open_counts: bool = False  # anybody may see how often each item was shown: for demonstrations
+    open_counts: bool | None = None  # anybody may see how often each item was shown; None: of the demonstration
     page: bool = True
     swap_seconds: float = Field(2.0, gt=0.0)  # how often a new version is looked for
     log_requests: bool | None = None  # one line for each; None: unless a person watches at a terminal
@@ -75,7 +75,8 @@ class Settings(BaseSettings):
     data: str | None = None  # ratings: a name from `tacit data list`, or a file or folder
     ledger: SecretStr | None = None
     subject: str | None = None
-    budget_epsilon: float = Field(1.0, gt=0.0)
+    head: Path | None = None  # a head of that ledger that was noted elsewhere: an older copy is refused
+    budget_epsilon: float | None = Field(None, gt=0.0)  # None: what was agreed before, else 1
     budget_delta: float = Field(0.0, ge=0.0, lt=1.0)
 
     @field_validator("origins", mode="before")

@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -14,9 +13,10 @@ from starlette.requests import Request as HttpRequest
 
 from tacit.errors import TacitError
 from tacit.ledger import ImpressionLedger, Settlement
-from tacit.messages.private_selection import Impression, Offer, OfferRequest
+from tacit.messages.private_selection import Engagement, Impression, Offer, OfferRequest
 from tacit.service.batching import Batches
 from tacit.service.keys import Key, Keys, Scope
+from tacit.service.logs import LOG
 from tacit.service.problems import TRY_AGAIN, Problem
 from tacit.service.served import Served, Shelf
 from tacit.service.settings import Settings
@@ -24,6 +24,7 @@ from tacit.service.settings import Settings
 R = TypeVar("R")
 _KEYS_EVERY, _PARENT_EVERY = 2.0, 1.0  # seconds
 _MOST_BESIDE = 64
+_KEYS_UNREAD = "the keys cannot be read again; those that were known hold on, also if they were revoked since"
 _UNAUTHORISED = {"WWW-Authenticate": "Bearer"}
 
 
@@ -35,6 +36,7 @@ class State:
     shelf: Shelf
     offers: Batches[OfferRequest, Offer | None] = field(init=False)
     bills: Batches[Impression, Settlement] = field(init=False)
+    engages: Batches[Engagement, Settlement] = field(init=False)
     _beside: int = 0  # that wait, or are worked on
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="answers"))
 
@@ -42,6 +44,7 @@ class State:
         most = self.settings.most_waiting
         self.offers = Batches("offers", lambda asked: self.served.private_selection.offer_many(asked), most)
         self.bills = Batches("impressions", lambda shown: self.served.private_selection.bill_many(shown), most)
+        self.engages = Batches("engagements", self._engaged, most)
 
     @property
     def served(self) -> Served:
@@ -62,9 +65,20 @@ class State:
         finally:
             self._beside -= 1
 
+    def _engaged(self, bits: list[Engagement]) -> list[Settlement | Exception]:
+        """Each by itself: clicks are rare beside offers and reports."""
+        found: list[Settlement | Exception] = []
+        for bit in bits:
+            try:
+                found.append(self.served.private_selection.engage(bit))
+            except Exception as problem:
+                found.append(problem)
+        return found
+
     async def close(self) -> None:
         await self.offers.close()
         await self.bills.close()
+        await self.engages.close()
         self._thread.shutdown()
         self.ledger.close()
 
@@ -93,8 +107,15 @@ async def watch_parent() -> None:
 
 
 async def watch_keys(keys: Keys) -> None:
-    """A key that was revoked ends soon; one that was added begins."""
+    """A key that was revoked ends soon; one that was added begins. Where the file cannot be read, that is told once, and what is
+    known goes on."""
+    told = False
     while True:
         await asyncio.sleep(_KEYS_EVERY)
-        with suppress(TacitError, OSError):  # a file that cannot be read: what is known goes on
+        try:
             await asyncio.to_thread(keys.refresh)
+            told = False
+        except (TacitError, OSError) as problem:
+            if not told:
+                LOG.error(_KEYS_UNREAD, extra={"about": {"because": str(problem)}})
+            told = True

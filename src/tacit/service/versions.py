@@ -13,8 +13,8 @@ group and permissions are those of ``models``, which is its owner's alone unless
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -26,12 +26,13 @@ from tacit.messages.cross_domain import TransferModel
 from tacit.messages.private_slates import Popularity
 from tacit.messages.store import Store
 from tacit.models.tables import Tables, build_tables
-from tacit.service.disk import give, put, synchronise
+from tacit.service.disk import alone, give, put, synchronise
 
 FORMAT = "tacit-models/1"
 STORE, TABLES, MANIFEST, CURRENT = "store.tacit", "tables.safetensors", "manifest.json", "current"
 KEEP = 3  # versions besides the one that is served
 _PARTIAL = ".partial-"
+_DEMONSTRATION = "demonstration"
 _ABANDONED = 24 * 3600  # seconds after which a folder that nobody finished is nobody's
 _MOST_RELEASE = 1 << 28  # bytes
 
@@ -96,24 +97,35 @@ def publish(
 ) -> Version:
     """Writes a new version and makes it the one that is served. The same content again is the same version."""
     models.mkdir(parents=True, exist_ok=True, mode=0o700)  # look-alikes are people
+    with _written(models, store, releases or {}) as partial, alone(models):
+        return _finish(models, partial, store, feature_names, releases or {})
+
+
+@contextmanager
+def _written(models: Path, store: Store, releases: Mapping[str, Release]) -> Iterator[Path]:
+    """All files of a version but its manifest, in a hidden folder that goes if it is not renamed."""
     partial = models / f"{_PARTIAL}{os.urandom(8).hex()}"
     partial.mkdir()
     try:
         store.save(partial / STORE)
         if len(store.look_alikes):
             build_tables(store.scorer, store.look_alikes, store_version=store.version).save(partial / TABLES)
-        for name, release in (releases or {}).items():
+        for name, release in releases.items():
             _write_release(partial / _checked_name(name), release)
-        return _finish(models, partial, store, feature_names, releases or {})
+        yield partial
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
 def add_release(models: Path, name: str, release: Release) -> Version:
     """The version that is served, with one release more, as a new version."""
-    now = current(models).check()
-    releases = {one["name"]: now.release(one["name"]) for one in now.releases} | {name: release}
-    return publish(models, Store.load(now.folder / STORE), feature_names=now.feature_names, releases=releases)
+    current(models)  # or there is no such folder
+    with alone(models):  # all the time: another one's release, or a new model, would be lost
+        now = current(models).check()
+        releases = {one["name"]: now.release(one["name"]) for one in now.releases} | {name: release}
+        store = Store.load(now.folder / STORE)
+        with _written(models, store, releases) as partial:
+            return _finish(models, partial, store, now.feature_names, releases)
 
 
 def current(models: Path) -> Version:
@@ -162,6 +174,12 @@ def versions(models: Path) -> list[Version]:
 
 def use(models: Path, name: str) -> Version:
     """Serves a version that was published before."""
+    read_version(models, name)  # or there is no such folder
+    with alone(models):
+        return _use(models, name)
+
+
+def _use(models: Path, name: str) -> Version:
     found = read_version(models, name).check()
     put(models / CURRENT, name.encode() + b"\n", mode=_mode_of(models))
     return found
@@ -169,6 +187,12 @@ def use(models: Path, name: str) -> Version:
 
 def tidy(models: Path, keep: int = KEEP) -> list[str]:
     """Deletes all but the version that is served and the ``keep`` newest others; returns their names."""
+    current(models)  # or there is no such folder
+    with alone(models):
+        return _tidied(models, keep)
+
+
+def _tidied(models: Path, keep: int) -> list[str]:
     served = current(models).name
     old = [one for one in versions(models) if one.name != served][keep:]
     for one in old:
@@ -178,6 +202,19 @@ def tidy(models: Path, keep: int = KEEP) -> list[str]:
             if partial.stat().st_mtime < time() - _ABANDONED:
                 shutil.rmtree(partial, ignore_errors=True)
     return [one.name for one in old]
+
+
+def mark_demonstration(version: Version) -> None:
+    """Says that this one was fitted to show something."""
+    put(version.folder.parent / _DEMONSTRATION, version.name.encode(), mode=_mode_of(version.folder.parent))
+
+
+def is_demonstration(version: Version) -> bool:
+    """Whether this is the version that was fitted here to show something, and not one that was published since."""
+    try:
+        return (version.folder.parent / _DEMONSTRATION).read_bytes() == version.name.encode()
+    except OSError:
+        return False
 
 
 def load_tables(version: Version, store: Store, r: int = 100) -> Tables | None:
@@ -228,7 +265,7 @@ def _finish(
         _make_room(models / served)
         os.rename(partial, models / served)
         synchronise([models])
-    return use(models, served)
+    return _use(models, served)
 
 
 def _open_up(folder: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tacit.ledger import PrivacyLedger
 from tacit.ledger.verification.check import check
 from tacit.messages.private_slates import Popularity, Slate
 from tacit.service.keys import Scope, issue
@@ -27,6 +28,7 @@ class Curating:
         self.service = Service(folder, "--curator", str(published.ratings), rate=0, budget_epsilon=BUDGET)
         file = self.service.home / "keys.json"
         self.operator = {"Authorization": f"Bearer {issue(file, 'operator', Scope.OPERATOR)}"}
+        PrivacyLedger.create(self.service.home / "curator.db").close()
         self.other = {"Authorization": f"Bearer {issue(file, 'acme', Scope.STATEMENTS, items=('31',))}"}
         self.service.start()
 
@@ -79,6 +81,18 @@ def test_slates_are_charged_once_for_each_request_until_the_budget_is_spent(cura
         assert charges(client) == 3
     assert curating.service.stop() == 0
     assert check(str(curating.service.home / "curator.db")).sound
+
+
+def test_a_ledger_that_was_lost_is_no_fresh_budget(curating: Curating) -> None:
+    with curating.client() as client:
+        slate(client, k=5, epsilon=1.0, request_id="monday")
+    assert curating.service.stop() == 0
+    for file in curating.service.home.glob("curator.db*"):
+        file.unlink()
+    curating.service.begin()
+    assert curating.service.wait(60) == 1
+    assert "tacit: ledger-missing: " in curating.service.printed
+    assert not list(curating.service.home.glob("curator.db*"))
 
 
 def test_many_who_ask_at_once_spend_no_more_than_there_is(curating: Curating) -> None:

@@ -1,6 +1,8 @@
 """A new version while requests come in: nobody is refused, nobody gets a mixture, and a damaged version is left where it is."""
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -142,6 +144,42 @@ def test_a_damaged_version_at_the_start_is_one_line_and_no_status_0(
     assert service.wait(60) == 1
     assert service.printed.startswith("tacit: invalid-model: ")
     assert service.printed.count("\n") == 1
+
+
+def test_a_worker_that_dies_while_what_is_published_is_damaged_is_replaced_and_the_others_answer(
+    serve: Serve, models: Path, published: Published
+) -> None:
+    service = serve(models=models, workers=2, swap_seconds=SWAP).start()
+    until(lambda: lines_about(service, f'"version":"{published.first}"') == 2, 15, "a worker is not ready")
+    tamper(models / published.second / "store.tacit")
+    (models / "current").write_text(published.second)
+    until(lambda: lines_about(service, "could not be taken up") == 2, 15, "it was not looked at")
+    killed = service.workers()[0]
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: lines_about(service, "the newest that could is served") == 1, 30, "nobody took its place")
+    until(lambda: len(service.workers()) == 2 and killed not in service.workers(), 10)
+    for _ in range(8):  # by either of them
+        with service.client() as client:
+            assert version_of(client) == published.first
+    shutil.rmtree(models)  # now none can start
+    os.kill(service.workers()[0], signal.SIGKILL)
+    until(lambda: lines_about(service, "a worker could not start") == 1, 30, "it was not told")
+    with service.client() as client:
+        assert version_of(client) == published.first
+    assert service.stop() == 0
+
+
+def test_a_reload_replaces_every_worker_and_drops_no_request(serve: Serve, models: Path, published: Published) -> None:
+    service = serve(models=models, workers=2).start()
+    until(lambda: lines_about(service, f'"version":"{published.first}"') == 2, 15, "a worker is not ready")
+    before = set(service.workers())
+    os.kill(service.pid, signal.SIGHUP)
+    end = time.monotonic() + 60
+    while set(service.workers()) & before or len(service.workers()) != 2:
+        assert time.monotonic() < end, service.printed[-2000:]
+        with service.client() as client:
+            assert version_of(client) == published.first
+    assert service.stop() == 0
 
 
 def test_files_that_are_gone_while_a_version_is_served_do_not_stop_it(

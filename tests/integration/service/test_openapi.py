@@ -19,6 +19,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tacit.ledger import PrivacyLedger
 from tacit.service.keys import Scope, issue
 from tests.integration.service.conftest import Published, Running
 from tests.integration.service.serving import Service
@@ -67,6 +68,7 @@ def curator(tmp_path_factory: pytest.TempPathFactory, published: Published) -> I
         tmp_path_factory.mktemp("curator"), "--curator", str(published.ratings), rate=0, budget_epsilon=1000
     )
     key = issue(service.home / "keys.json", "operator", Scope.OPERATOR)
+    PrivacyLedger.create(service.home / "curator.db").close()
     service.start()
     yield Documented(service, {"Authorization": f"Bearer {key}"})
     service.kill()

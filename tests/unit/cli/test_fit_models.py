@@ -41,6 +41,11 @@ def test_a_version_is_published_and_named(tacit: Command, data: Path, tmp_path: 
 def test_counts_are_charged_once_and_the_same_again_for_nothing(tacit: Command, data: Path, tmp_path: Path) -> None:
     words = ("fit", data, "--model", "factors", "--models", "served", "--slates", "2", "--slates", "0.5")
     words = (*words, "--ledger", "curator.db")
+    missing = tacit(*words)
+    assert (missing.returncode, missing.stdout) == (1, "")  # a lost ledger must not look like a fresh budget
+    assert "tacit ledger init curator.db" in missing.stderr
+    assert not (tmp_path / "served").exists()
+    tacit("ledger", "init", "curator.db")
     assert tacit(*words).returncode == 0
     version = current(tmp_path / "served").check()
     assert [(one["name"], one["guarantee"]["epsilon"]) for one in version.releases] == [
@@ -61,6 +66,22 @@ def test_counts_are_charged_once_and_the_same_again_for_nothing(tacit: Command, 
     assert charged() == (2, 2_500_000_000)
     assert current(tmp_path / "served").name == version.name  # drawn again they would be another version
     assert len(versions(tmp_path / "served")) == 1
+
+    fewer = tacit("fit", data, "--model", "factors", "--models", "served", "--slates", "2", "--ledger", "curator.db")
+    assert fewer.returncode == 0, fewer.stderr  # under the budget that was agreed
+    assert charged() == (2, 2_500_000_000)
+    more = tacit("fit", data, "--model", "factors", "--models", "served", "--slates", "3", "--ledger", "curator.db")
+    assert (more.returncode, charged()) == (1, (2, 2_500_000_000))
+    assert more.stderr.startswith("tacit: budget-exhausted: ")
+
+
+def test_a_larger_budget_may_be_agreed_with_the_first_release(tacit: Command, data: Path) -> None:
+    words = ("fit", data, "--model", "factors", "--models", "served", "--ledger", "curator.db")
+    tacit("ledger", "init", "curator.db")
+    assert tacit(*words, "--slates", "1", "--budget", "4").returncode == 0
+    assert tacit(*words, "--slates", "3").returncode == 0
+    done = tacit(*words, "--slates", "1", "--budget", "9")
+    assert (done.returncode, done.stderr.split(":")[1]) == (1, " conflict")
 
 
 @pytest.mark.parametrize(
@@ -94,14 +115,16 @@ def test_the_ledger_may_be_named_by_the_environment(
 ) -> None:
     """It may hold a password, and words can be read by others."""
     monkeypatch.setenv("TACIT_SERVE_LEDGER", str(tmp_path / "curator.db"))
+    PrivacyLedger.create(tmp_path / "curator.db").close()
     done = tacit("fit", data, "--model", "factors", "--models", "served", "--slates", "1")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "curator.db").exists()
+    with PrivacyLedger.open(tmp_path / "curator.db") as ledger:
+        assert len(list(ledger.subjects())) == 1
 
 
 def test_its_options_have_a_place_in_the_docs(tacit: Command) -> None:
     done = tacit("fit", "--help")
     page = (ROOT / "docs" / "command-line.md").read_text()
-    for option in ("--models", "--slates", "--ledger"):
+    for option in ("--models", "--slates", "--ledger", "--budget"):
         assert option in done.stdout
         assert option in page

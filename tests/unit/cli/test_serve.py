@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tacit.cli.serve import _address
-from tacit.ledger import ImpressionLedger
+from tacit.ledger import ImpressionLedger, PrivacyLedger
 from tacit.service import run
 from tacit.service.settings import Settings
-from tacit.service.versions import current, publish
+from tacit.service.versions import current, is_demonstration, publish
 from tests.unit.cli.called import Command
 from tests.unit.server.small_store import small_store
 
@@ -41,17 +41,23 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Settings]]:
 
 
 @pytest.fixture
-def fitted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[str, str]]]:
+def fitted(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The embedded ratings are fitted by another process: here, at once, to something small."""
-    seen: list[tuple[list[str], dict[str, str]]] = []
+    seen: list[list[str]] = []
 
-    def instead(words: list[str], *, check: bool, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        seen.append((words, env))
+    def instead(words: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
+        seen.append(words)
         publish(Path(words[words.index("--models") + 1]), small_store(20, look_alikes=5))
         return subprocess.CompletedProcess(words, 0)
 
     monkeypatch.setattr(subprocess, "run", instead)
     return seen
+
+
+def ledger_at(folder: Path) -> None:
+    """Of a curator, where it is looked for."""
+    (folder / "tacit-home").mkdir()
+    PrivacyLedger.create(folder / "tacit-home" / "curator.db").close()
 
 
 def test_what_is_published_is_served_and_its_address_told(
@@ -69,20 +75,20 @@ def test_what_is_published_is_served_and_its_address_told(
 
 
 def test_where_nothing_is_published_the_embedded_ratings_are_fitted_first(
-    tacit: Command, served: list[tuple[str, Settings]], fitted: list[tuple[list[str], dict[str, str]]], tmp_path: Path,
+    tacit: Command, served: list[tuple[str, Settings]], fitted: list[list[str]], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("TACIT_SERVE_LEDGER", SECRET)
     assert tacit("serve").returncode == 0
-    ((words, environment),) = fitted
+    (words,) = fitted
     assert words[:5] == [sys.executable, "-m", "tacit", "fit", "movielens-small"]
     assert words.count("--slates") == 3
+    ledger = Path(words[words.index("--ledger") + 1])  # its own: an operator's budget is not spent to show something
+    PrivacyLedger.open(tmp_path / ledger).close()
     assert "hunter2" not in " ".join(words)  # whoever may list processes sees their words
-    assert environment["TACIT_SERVE_LEDGER"] == SECRET
-    assert served[0][1].open_counts  # public ratings, nobody's money
+    assert is_demonstration(current(tmp_path / "tacit-home" / "models"))
     assert tacit("serve").returncode == 0
     assert len(fitted) == 1
-    assert served[1][1].open_counts
 
 
 def test_what_is_published_later_is_no_demonstration(
@@ -90,17 +96,11 @@ def test_what_is_published_later_is_no_demonstration(
 ) -> None:
     """An operator's own items take the place of the embedded ones: how often they were shown is her affair."""
     tacit("serve")
-    publish(tmp_path / "tacit-home" / "models", small_store(20, look_alikes=5, seed=3))
+    models = tmp_path / "tacit-home" / "models"
+    first = current(models)
+    publish(models, small_store(20, look_alikes=5, seed=3))
     tacit("serve")
-    assert [settings.open_counts for _, settings in served] == [True, False]
-
-
-def test_an_operator_who_closed_the_counts_keeps_them_closed(
-    tacit: Command, served: list[tuple[str, Settings]], fitted: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TACIT_SERVE_OPEN_COUNTS", "false")
-    tacit("serve")
-    assert not served[0][1].open_counts
+    assert (is_demonstration(first), is_demonstration(current(models))) == (True, False)
 
 
 def test_ratings_that_cannot_be_fitted_are_one_line_more_and_exit_with_1(
@@ -122,11 +122,19 @@ def test_a_damaged_version_is_not_served(tacit: Command, served: list[tuple[str,
 
 
 def test_a_curator_is_another_application(tacit: Command, served: list[tuple[str, Settings]], tmp_path: Path) -> None:
+    missing = tacit("serve", "--curator", "movielens-small", "--port", "8001")
+    assert (missing.returncode, served) == (1, [])  # a lost ledger must not look like a fresh budget
+    assert re.fullmatch(r"tacit: ledger-missing: .+tacit ledger init tacit-home/curator\.db.+\n", missing.stderr)
+    ledger_at(tmp_path)
     assert tacit("serve", "--curator", "movielens-small", "--port", "8001").returncode == 0
     ((application, settings),) = served
     assert application == "tacit.service.curator_app:create"
     assert settings.data == "movielens-small"
-    assert list(tmp_path.iterdir()) == []  # it publishes nothing, and needs no model
+    assert {one.name for one in (tmp_path / "tacit-home").iterdir()} <= {
+        "curator.db",
+        "curator.db-wal",
+        "curator.db-shm",
+    }
 
 
 def test_flags_win_over_the_environment_and_that_over_the_file(
@@ -135,6 +143,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(
     (tmp_path / "tacit.toml").write_text('port = 1\nhost = "file"\nworkers = 7\n')
     monkeypatch.setenv("TACIT_SERVE_PORT", "2")
     monkeypatch.setenv("TACIT_SERVE_HOST", "environment")
+    ledger_at(tmp_path)
     tacit("serve", "--curator", "x", "--settings", "tacit.toml", "--port", "3")
     settings = served[0][1]
     assert (settings.port, settings.host, settings.workers) == (3, "environment", 7)

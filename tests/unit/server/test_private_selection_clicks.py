@@ -82,12 +82,9 @@ def test_bits_that_were_flipped_at_another_epsilon_are_refused(
     offer = shop.offer(OfferRequest("", consent=True))
     assert offer is not None
     shop.bill(Impression(offer.token, ("tent",)))
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.DEBUG):
         assert shop.engage(Engagement(offer.token, 1, epsilon)) is Settlement.CONFLICT
-    (record,) = caplog.records
-    assert record.levelno == logging.WARNING
-    assert "epsilon" in record.getMessage()
-    assert not [word for word in (offer.token, "tent") if word in record.getMessage()]
+    assert not caplog.records  # a line would say what was sent, and when
     assert shop.clicks("tent").received == 0
     assert not shop.exploration.rows
     assert shop.engage(Engagement(offer.token, 1, 2.0)) is Settlement.OK  # the token was not used up

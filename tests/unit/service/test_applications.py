@@ -1,6 +1,11 @@
 """Both applications as they are served, without a socket: errors as problems, one document, origins, who needs a key."""
 
+import asyncio
+import json
 import logging
+import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,15 +13,19 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect
 
-from tacit.errors import InvalidParameter, LedgerDamaged, LedgerUnavailable
-from tacit.ledger import ImpressionLedger
-from tacit.service import curator_app, multi_selection, operations
-from tacit.service.keys import Scope, issue
+from tacit.errors import InvalidParameter, LedgerDamaged, LedgerMissing, LedgerUnavailable, TacitError
+from tacit.guarantees import ONE_USER, pure
+from tacit.ledger import Budget, ImpressionLedger, PrivacyLedger
+from tacit.server import PrivateSelection
+from tacit.service import curator_app, multi_selection, operations, state
+from tacit.service.keys import Keys, Scope, issue
 from tacit.service.metrics import REGISTRY
 from tacit.service.schemas import SCHEMAS
 from tacit.service.server_app import create_app
 from tacit.service.settings import Settings
-from tests.unit.service.asking import Running
+from tacit.service.versions import current, mark_demonstration, publish, use
+from tests.unit.server.small_store import small_store
+from tests.unit.service.asking import Running, ask
 
 SLATE = "/v1/multi-selection"
 
@@ -137,6 +146,128 @@ def test_a_page_of_a_named_origin_may_call_and_others_may_not(settings: Callable
         assert "access-control-allow-origin" not in other.headers
 
 
+def test_what_browsers_ask_before_they_call_is_answered_noted_and_limited_like_all_else(
+    settings: Callable[..., Settings], capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = {"origin": "https://a.example", "access-control-request-method": "POST",
+             "access-control-request-headers": "content-type"}  # fmt: skip
+    with Running(create_app(settings(origins="https://a.example", rate=0.001, burst=4, log_requests=True))) as server:
+        capfd.readouterr()
+        allowed = server.ask(SLATE, method="OPTIONS", headers=asked)
+        assert (allowed.status, allowed.headers["access-control-allow-origin"]) == (200, "https://a.example")
+        assert "POST" in allowed.headers["access-control-allow-methods"]
+        for wrong in ({"origin": "https://b.example"}, {"access-control-request-method": "DELETE"},
+                      {"access-control-request-headers": "authorization"}):  # fmt: skip
+            refused = server.ask(SLATE, method="OPTIONS", headers={**asked, **wrong})
+            assert (refused.status, refused.code) == (403, "forbidden")
+            assert "access-control-allow-methods" not in refused.headers
+            assert refused.headers["x-content-type-options"] == "nosniff"
+        waits = server.ask(SLATE, method="OPTIONS", headers=asked)
+        assert (waits.status, waits.code) == (429, "too-many-requests")
+        assert len(capfd.readouterr().err.splitlines()) == 5
+        plain = server.ask(SLATE, method="OPTIONS", client=("192.0.2.9", 1))
+        assert (plain.status, plain.code) == (405, "method-not-allowed")
+
+
+def test_who_asks_for_the_head_alone_gets_what_she_would_get(server: Running) -> None:
+    """Monitors do. (The body is left out by the connection.)"""
+    for path in ("/healthz", "/", "/v1/catalogue", "/nowhere"):
+        whole, head = server.ask(path), server.ask(path, method="HEAD")
+        assert (head.status, head.headers) == (whole.status, whole.headers)
+    assert server.ask(SLATE, method="HEAD").code == "method-not-allowed"
+
+
+def test_parts_of_the_scorer_say_of_which_version_they_are(server: Running) -> None:
+    """Parts of two versions do not fit together."""
+    version = server.ask("/v1/model").json()["version"]
+    assert server.ask("/v1/private-selection/scorer").headers["tacit-version"] == version
+
+
+def test_counts_are_in_the_open_for_as_long_as_the_demonstration_is_served_and_nobody_pays(
+    settings: Callable[..., Settings], home: Path, tmp_path: Path
+) -> None:
+    counts, models = "/v1/private-selection/counts", home / "models"
+    first = current(models)
+    mark_demonstration(first)
+    with Running(create_app(settings(models=models, swap_seconds=0.01))) as server:
+        assert server.ask(counts).status == 200
+        publish(models, small_store(20, look_alikes=5, seed=9))
+        until(server, lambda: server.ask("/v1/model").json()["version"] != first.name)
+        assert server.ask(counts).status == 401  # an operator's own items: how often they were shown is her affair
+        use(models, first.name)
+        until(server, lambda: server.ask("/v1/model").json()["version"] == first.name)
+        assert server.ask(counts).status == 200
+    (tmp_path / "bids.csv").write_text("item,bid_micros,ppm\n103,1000,1000\n")
+    for closed in ({"listings": tmp_path / "bids.csv"}, {"open_counts": False}):
+        with Running(create_app(settings(models=models, **closed))) as server:
+            assert server.ask(counts).status == 401
+
+
+def until(server: Running, so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not so():
+        assert time.monotonic() < end
+        server.loop.run_until_complete(asyncio.sleep(0.01))
+
+
+def test_the_end_waits_for_offers_and_reports_that_are_under_way(
+    settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was acknowledged is on the disk; what is being written when a server is told to stop is, too."""
+    begun, goes_on = threading.Event(), threading.Event()
+    offer_many = PrivateSelection.offer_many
+
+    def slow(self: PrivateSelection, asked: Any) -> Any:
+        begun.set()
+        assert goes_on.wait(10)
+        return offer_many(self, asked)
+
+    monkeypatch.setattr(PrivateSelection, "offer_many", slow)
+    server = Running(create_app(settings()))
+    body = b'{"version":1,"context":"","consent":1}'
+    asking = ask(
+        server.app,
+        "/v1/private-selection/offers",
+        method="POST",
+        body=body,
+        headers={"content-type": "application/json"},
+    )
+    with server:
+        task = server.loop.create_task(asking)
+        while not begun.is_set():
+            server.loop.run_until_complete(asyncio.sleep(0.001))
+        threading.Timer(0.1, goes_on.set).start()
+    assert task.done()
+    assert task.result().status == 200
+
+
+def test_keys_that_cannot_be_read_again_are_told_once_and_those_that_were_known_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else a revocation that was not taken up would be noticed by nobody."""
+    file = tmp_path / "keys.json"
+    text = issue(file, "grafana", Scope.OPERATOR)
+    keys = Keys(file)
+    monkeypatch.setattr(state, "_KEYS_EVERY", 0.002)
+
+    async def watching(changes: list[str]) -> None:
+        watch = asyncio.ensure_future(state.watch_keys(keys))
+        for content in changes:
+            file.write_text(content)
+            await asyncio.sleep(0.05)
+        watch.cancel()
+
+    whole = file.read_text()
+    with caplog.at_level(logging.ERROR, "tacit.service"):
+        asyncio.run(watching(["{", "{{", whole]))
+        assert keys.find(f"Bearer {text}") is not None
+        (record,) = caplog.records
+        assert "the keys cannot be read" in record.getMessage()
+        assert str(file) in record.about["because"]  # type: ignore[attr-defined]
+        asyncio.run(watching(["{"]))
+    assert len(caplog.records) == 2
+
+
 def test_without_origins_no_page_from_elsewhere_may_call(server: Running) -> None:
     answer = server.ask("/v1/model", headers={"origin": "https://a.example"})
     assert "access-control-allow-origin" not in answer.headers
@@ -172,6 +303,25 @@ def test_the_page_can_be_left_out(settings: Callable[..., Settings], server: Run
     assert server.ask("/web/../settings.py").status == server.ask("/web/none.js").status == 404
     with Running(create_app(settings(page=False))) as without:
         assert without.ask("/").status == 404
+
+
+def test_a_curators_ledger_is_opened_never_made_and_an_old_copy_is_refused(
+    settings: Callable[..., Settings], tmp_path: Path
+) -> None:
+    target, head = tmp_path / "curator.db", tmp_path / "head.json"
+    with pytest.raises(LedgerMissing):
+        curator_app.opened_ledger(settings())
+    assert not target.exists()
+    with PrivacyLedger.create(target) as ledger:
+        ledger.enrol("all", Budget(1.0), protects=ONE_USER)
+        old = shutil.copy(target, tmp_path / "old.db")
+        ledger.charge("all", "one", pure(0.5, ONE_USER))
+        head.write_text(json.dumps(ledger.head().to_json()))
+    curator_app.opened_ledger(settings(head=head)).close()
+    with pytest.raises(TacitError, match="ledger"):
+        curator_app.opened_ledger(settings(head=head, ledger=str(old)))
+    with pytest.raises(InvalidParameter, match="head"):
+        curator_app.opened_ledger(settings(head=tmp_path / "none.json"))
 
 
 def test_a_curator_holds_ratings_or_does_not_start(settings: Callable[..., Settings]) -> None:

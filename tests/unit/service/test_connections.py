@@ -8,7 +8,7 @@ import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tacit.service import connections
-from tacit.service.connections import MOST_HEADER, Bounded, _seconds
+from tacit.service.connections import MOST_HEADER, UNREAD_SECONDS, Bounded, _seconds
 
 
 class Timer:
@@ -31,7 +31,13 @@ class Loop:
 
 
 class Transport:
-    closed, written = False, b""
+    closed, aborted, written, unread = False, False, b"", 0
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def abort(self) -> None:
+        self.aborted = True
 
     def is_closing(self) -> bool:
         return self.closed
@@ -53,6 +59,8 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(HttpToolsProtocol, "connection_made", made)
     for name in ("on_message_begin", "on_headers_complete", "on_response_complete"):
+        monkeypatch.setattr(HttpToolsProtocol, name, lambda self: None)
+    for name in ("pause_writing", "resume_writing"):
         monkeypatch.setattr(HttpToolsProtocol, name, lambda self: None)
     for name in ("connection_lost", "data_received"):
         monkeypatch.setattr(HttpToolsProtocol, name, lambda self, given: None)
@@ -117,6 +125,40 @@ def test_what_is_no_beginning_of_a_request_is_waited_for_as_long(connection: Any
 def test_a_connection_that_is_gone_leaves_no_timer(connection: Any) -> None:
     connection.connection_lost(None)
     assert timers(connection) == []
+
+
+def test_who_reads_no_answer_is_not_waited_for(connection: Any) -> None:
+    connection.on_message_begin()
+    connection.on_headers_complete()
+    connection.pause_writing()
+    (timer,) = timers(connection)
+    assert timer.after == UNREAD_SECONDS
+    timer.work()
+    assert connection.transport.aborted  # closing would wait for what nobody reads
+
+
+def test_who_reads_slowly_has_her_time_anew_each_time(connection: Any) -> None:
+    connection.on_message_begin()
+    connection.on_headers_complete()
+    for _ in range(3):
+        connection.pause_writing()
+        assert len(timers(connection)) == 1
+        connection.resume_writing()
+        assert timers(connection) == []
+    connection.pause_writing()
+    connection.connection_lost(None)
+    assert timers(connection) == []
+
+
+def test_a_connection_is_closed_when_its_answer_is_read_or_when_nobody_reads_it(connection: Any) -> None:
+    (timer,) = timers(connection)
+    connection.transport.unread = 10
+    timer.work()
+    assert connection.transport.closed
+    assert not connection.transport.aborted
+    (timer,) = [one for one in timers(connection) if one.after == UNREAD_SECONDS]
+    timer.work()
+    assert connection.transport.aborted
 
 
 def test_a_connection_that_is_closing_is_left_alone(connection: Any) -> None:

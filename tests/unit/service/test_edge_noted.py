@@ -100,6 +100,17 @@ def test_a_line_of_the_log_holds_these_members_and_no_more(edge: Make, capfd: py
     assert "192.0.2.1" not in line
 
 
+@pytest.mark.parametrize("what", ["offers", "impressions", "engagements"])
+def test_offers_and_reports_that_went_well_have_no_line(
+    edge: Make, capfd: pytest.CaptureFixture[str], what: str
+) -> None:
+    """The ledger keeps the day of an impression, and their order: a line with the time of each would give the time of all."""
+    route = f"/v1/private-selection/{what}"
+    for status, lines in ((200, 0), (204, 0), (422, 1), (503, 1)):
+        asked(edge(routed(route, Response(status_code=status)), log_requests=True), route, method="POST")
+        assert len(capfd.readouterr().err.splitlines()) == lines, status
+
+
 def test_lines_can_be_left_out(edge: Make, capfd: pytest.CaptureFixture[str]) -> None:
     asked(edge(Response(b"hello"), log_requests=False))
     assert capfd.readouterr() == ("", "")

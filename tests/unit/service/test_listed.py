@@ -23,22 +23,22 @@ def csv(tmp_path: Path) -> Path:
     return tmp_path / "listings.csv"
 
 
-def test_the_most_liked_items_are_offered_by_released_counts(store: Store, settings: Given) -> None:
+def test_the_most_liked_items_are_offered_by_released_counts(store: Store) -> None:
     ids = store.items.ids.tolist()
     liked = {ids[place]: float(count) for place, count in ((3, 10.0), (7, 30.0), (11, 20.0), (12, 1.0))}
-    found = listed_by(store, settings(offered=3), liked)
+    found = listed_by(store, None, liked, 3)
     assert found.listings.items == tuple(str(ids[place]) for place in (7, 11, 3))
     assert found.codes.tolist() == [7, 11, 3]
     assert found.listings.without_money
 
 
-def test_without_counts_they_are_those_that_are_best_on_average(store: Store, settings: Given) -> None:
-    found = listed_by(store, settings(offered=5), {})
+def test_without_counts_they_are_those_that_are_best_on_average(store: Store) -> None:
+    found = listed_by(store, None, {}, 5)
     assert found.listings.items == tuple(map(str, best_items(store, 5)))
 
 
-def test_free_listings_have_one_scale_for_everybody_and_for_her(store: Store, settings: Given) -> None:
-    found = listed_by(store, settings(offered=4), {})
+def test_free_listings_have_one_scale_for_everybody_and_for_her(store: Store) -> None:
+    found = listed_by(store, None, {}, 4)
     means = store.scorer.score(store.look_alikes, found.codes).mean(axis=0)
     priced = found.listings.priced()
     by_item = dict(zip(priced.items, priced.scores, strict=True))
@@ -50,12 +50,12 @@ def test_free_listings_have_one_scale_for_everybody_and_for_her(store: Store, se
     assert set(priced.prices) == {0}
 
 
-def test_bids_prices_and_private_quality_are_on_one_scale(store: Store, settings: Given, csv: Path) -> None:
+def test_bids_prices_and_private_quality_are_on_one_scale(store: Store, csv: Path) -> None:
     """Her own probability of a click stands to the public one as her utility stands to everybody's."""
     ids = store.items.ids[[5, 2, 9]].tolist()
     csv.write_text(HEADER + "".join(f"{item},{bid},{ppm}\n" for item, bid, ppm in
                                     zip(ids, (2_000_000, 500_000, 1_000_000), (50_000, 80_000, 0), strict=True)))  # fmt: skip
-    found = listed_by(store, settings(listings=csv), {})
+    found = listed_by(store, csv, {}, 40)
     assert found.listings.items == tuple(map(str, ids))
     assert found.codes.tolist() == [5, 2, 9]
     assert not found.listings.without_money
@@ -73,14 +73,14 @@ def test_bids_prices_and_private_quality_are_on_one_scale(store: Store, settings
     assert tastes[:, :80] == pytest.approx((people * [0.05, 0.08, 1e-6] / people.mean(axis=0)).T, rel=1e-4)
 
 
-def test_an_item_may_be_a_text(settings: Given, csv: Path) -> None:
+def test_an_item_may_be_a_text(csv: Path) -> None:
     plain = small_store(20)
     named = Store(
         Items(np.array([f"film-{place:02}" for place in range(20)])), plain.space, plain.scorer, plain.look_alikes,
         plain.model_guarantee, plain.look_alikes_guarantee,
     )  # fmt: skip
     csv.write_text(f"{HEADER}film-07,1,1\n")
-    assert listed_by(named, settings(listings=csv), {}).listings.items == ("film-07",)
+    assert listed_by(named, csv, {}, 40).listings.items == ("film-07",)
 
 
 @pytest.mark.parametrize(
@@ -103,29 +103,25 @@ def test_an_item_may_be_a_text(settings: Given, csv: Path) -> None:
         (f"{HEADER}film,1,1\n", "'film', which is no item"),
     ],
 )
-def test_a_list_that_cannot_be_read_is_told_in_one_line(
-    store: Store, settings: Given, csv: Path, content: str, told: str
-) -> None:
+def test_a_list_that_cannot_be_read_is_told_in_one_line(store: Store, csv: Path, content: str, told: str) -> None:
     csv.write_text(content)
     with pytest.raises(InvalidData, match=told) as problem:
-        listed_by(store, settings(listings=csv), {})
+        listed_by(store, csv, {}, 40)
     assert "\n" not in str(problem.value)
     assert str(csv) in str(problem.value)
 
 
 @pytest.mark.parametrize("rows", ["100,1,1000001\n", f"100,{10**30},1\n", "100,1,1\n100,2,2\n"])
-def test_numbers_beyond_their_range_and_items_listed_twice_are_refused(
-    store: Store, settings: Given, csv: Path, rows: str
-) -> None:
+def test_numbers_beyond_their_range_and_items_listed_twice_are_refused(store: Store, csv: Path, rows: str) -> None:
     csv.write_text(HEADER + rows)
     with pytest.raises((InvalidParameter, InvalidData)) as problem:
-        listed_by(store, settings(listings=csv), {})
+        listed_by(store, csv, {}, 40)
     assert isinstance(problem.value, TacitError)
 
 
-def test_bytes_that_are_no_text_are_told_too(store: Store, settings: Given, csv: Path) -> None:
+def test_bytes_that_are_no_text_are_told_too(store: Store, csv: Path) -> None:
     csv.write_bytes(HEADER.encode() + b"\xff,1,1\n")
     with pytest.raises(InvalidData):
-        listed_by(store, settings(listings=csv), {})
+        listed_by(store, csv, {}, 40)
     with pytest.raises(FileNotFoundError):
-        listed_by(store, settings(listings=csv.with_name("none.csv")), {})
+        listed_by(store, csv.with_name("none.csv"), {}, 40)

@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from prometheus_client import multiprocess
 
 from tacit.service import metrics
-from tacit.service.metrics import MULTIPROCESS, OFFERS, REGISTRY, exposition, leave
+from tacit.service.common_metrics import FOLDER
+from tacit.service.metrics import OFFERS, REGISTRY, exposition, leave
 
 NAMES = {
     "tacit_request_seconds", "tacit_settled", "tacit_offers", "tacit_commit_size", "tacit_model_swaps",
-    "tacit_model_published_seconds", "tacit_releases",
+    "tacit_model_published_seconds", "tacit_releases", "tacit_engagements",
 }  # fmt: skip
 WORKER = """
 import os, sys
@@ -44,13 +46,14 @@ def test_one_process_tells_what_it_counted() -> None:
 def test_there_are_these_metrics_and_their_labels_name_nobody() -> None:
     families = {family.name: family for family in REGISTRY.collect()}
     assert set(families) == NAMES
-    labels = {name for family in (metrics.SECONDS, metrics.SETTLED, metrics.TOGETHER, metrics.SWAPS, metrics.PAID)
+    labels = {name for family in (metrics.SECONDS, metrics.SETTLED, metrics.TOGETHER, metrics.SWAPS, metrics.PAID,
+                                  metrics.ENGAGED)
               for name in family._labelnames}  # fmt: skip
     assert labels == {"route", "method", "status", "outcome", "what", "kind"}  # no caller, item or signal
 
 
 def test_several_processes_are_added_up_by_any_of_them(tmp_path: Path) -> None:
-    environment = {**os.environ, MULTIPROCESS: str(tmp_path)}
+    environment = {**os.environ, FOLDER: str(tmp_path)}
 
     def worker(offers: int, model: int, then: str) -> str:
         words = [sys.executable, "-c", WORKER, str(offers), str(model), then]
@@ -67,6 +70,6 @@ def test_several_processes_are_added_up_by_any_of_them(tmp_path: Path) -> None:
 
 
 def test_a_single_process_has_no_folder_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(MULTIPROCESS, raising=False)
-    monkeypatch.setattr(metrics, "mark_process_dead", lambda _: pytest.fail("there is no folder"))
+    monkeypatch.delenv(FOLDER, raising=False)
+    monkeypatch.setattr(multiprocess, "mark_process_dead", lambda _: pytest.fail("there is no folder"))
     leave()

@@ -96,6 +96,23 @@ def test_what_is_wrong_at_the_start_is_raised(shelf: Shelf, home: Path) -> None:
     assert shelf.served is None
 
 
+def test_a_process_that_begins_while_what_is_published_is_damaged_serves_what_the_others_do(
+    shelf: Shelf, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker that is replaced: were it to end instead, the service would go with it."""
+    models = home / "models"
+    first = current(models).name
+    (publish(models, NEW).folder / "store.tacit").write_bytes(b"damaged")
+    with caplog.at_level(logging.ERROR, "tacit.service"):
+        shelf.begin()
+    assert name_of(shelf) == first
+    (record,) = caplog.records
+    assert "the newest that could is served" in record.getMessage()
+    (models / first / "store.tacit").write_bytes(b"damaged")
+    with pytest.raises(TacitError):
+        Shelf(shelf._settings, shelf._ledger).begin()
+
+
 def test_a_version_that_cannot_be_taken_up_is_told_once_and_the_old_one_answers_on(
     shelf: Shelf, home: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

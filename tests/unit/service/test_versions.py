@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -96,6 +98,17 @@ def test_what_may_not_be_read_is_told_as_that(models: Path, file: str, monkeypat
     monkeypatch.setattr(Path, "open", closed)
     with pytest.raises(InvalidModel, match=rf"may not read .*{file}: chmod or chown"):
         current(models).check()
+
+
+def test_releases_that_are_added_at_once_are_all_there_in_the_end(models: Path, store: Store) -> None:
+    words = (
+        "import sys; from pathlib import Path; from tacit.service.versions import add_release, current; "
+        "models = Path(sys.argv[1]); add_release(models, sys.argv[2], current(models).release('counts-1'))"
+    )
+    adding = [subprocess.Popen([sys.executable, "-c", words, str(models), f"more-{number}"]) for number in range(4)]
+    assert [one.wait(60) for one in adding] == [0] * 4
+    found = current(models).check()
+    assert {one["name"] for one in found.releases} == {"counts-1", *(f"more-{number}" for number in range(4))}
 
 
 def test_every_file_stands_in_the_manifest_with_its_size_and_checksum(models: Path) -> None:
