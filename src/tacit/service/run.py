@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from socket import AF_INET, AF_INET6, SO_REUSEADDR, SOL_SOCKET, socket
 
 from tacit.errors import InvalidParameter, ServiceFailed
 from tacit.service.common_metrics import common_folder
@@ -50,15 +51,25 @@ def run(application: str, settings: Settings, *, listening: Callable[[int], None
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
         )
-        try:
-            socket = config.bind_socket()
-        except SystemExit:  # uvicorn has logged the reason
-            raise InvalidParameter(
-                f"{settings.host}, port {settings.port}: it is taken, or not this machine's."
-            ) from None
+        bound = _bound(settings.host, settings.port)
         if listening is not None:
-            listening(socket.getsockname()[1])
-        workers = Workers(config, sockets=[socket])
+            listening(bound.getsockname()[1])
+        workers = Workers(config, sockets=[bound])
         workers.run()
         if workers.could_not_start:
             raise ServiceFailed("the service could not start; the lines above say why.")
+
+
+def _bound(host: str, port: int) -> socket:
+    """The socket that all workers share. What is wrong with an address or a port is one line."""
+    made = socket(AF_INET6 if ":" in host else AF_INET)
+    try:
+        made.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        made.bind((host, port))
+    except OSError as problem:
+        made.close()
+        raise InvalidParameter(
+            f"the service cannot listen at {host}, port {port} ({problem.strerror or problem}): give another by --host or --port."
+        ) from None
+    made.set_inheritable(True)
+    return made
