@@ -89,6 +89,10 @@ class Accounts:
             return True
         return all(price(guarantee, terms).amount <= allowance(budget, terms).amount for budget in terms.budgets)
 
+    def awaited(self, server: str, what: Id, receipt: Receipt) -> bytes | None:
+        """What is kept for a charge that was paid; None where the caller is to draw it."""
+        return self._ledger.awaited(_SERVER + server, " ".join(what), receipt)
+
     def keep(self, server: str, what: Id, content: bytes) -> bytes:
         """Keeps what was drawn for a charge; returns what is kept, which may be another's."""
         return self._ledger.keep(_SERVER + server, " ".join(what), content)

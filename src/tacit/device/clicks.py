@@ -41,8 +41,9 @@ class Clicks:
         if receipt is None:
             kept = self.accounts.kept(server, what)  # from when there was room
             return None if kept is None else _kept_as(token, kept)
-        if receipt.stored is not None:
-            return _kept_as(token, receipt.stored)
+        kept = self.accounts.awaited(server, what, receipt)
+        if kept is not None:
+            return _kept_as(token, kept)
         epsilon = mechanism.guarantee.epsilon
         drawn = Engagement.from_release(mechanism.release(int(clicked), self.noise), token, epsilon)
         return _kept_as(token, self.accounts.keep(server, what, f"{drawn.bit} {drawn.epsilon!r}".encode()))

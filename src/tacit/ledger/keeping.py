@@ -33,6 +33,12 @@ def stored_releases(reader: Reader, lanes: int, subject: str) -> Iterator[Stored
             yield Stored(entry.release_id, entry.at, kept)
 
 
+def kept_for(reader: Reader, lanes: int, subject: str, release_id: str) -> bytes | None:
+    """What was kept for one charge, if anything was."""
+    (row,) = reader.ask(CHARGED, [(lanes, subject, release_id)])()
+    return None if row is None else _linked(row)[1]
+
+
 def commit_releases(writer: Writer, lanes: int, wished: list[Kept]) -> list[bytes | TacitError]:
     """What is kept for each charge: the first content that came, whoever brought it."""
     rows = writer.ask(CHARGED, [(lanes, kept.subject, kept.release_id) for kept in wished])()
@@ -44,10 +50,8 @@ def commit_releases(writer: Writer, lanes: int, wished: list[Kept]) -> list[byte
                 InvalidParameter("there is no charge with this release_id: charge first, then keep the release.")
             )
             continue
-        *found, content, seal = row
         try:
-            entry = linked_charge(tuple(found)).number
-            stored = stored_release(entry, content, seal)
+            entry, stored = _linked(row)
         except LedgerDamaged as problem:
             outcomes.append(problem)
             continue
@@ -56,3 +60,10 @@ def commit_releases(writer: Writer, lanes: int, wished: list[Kept]) -> list[byte
         inserted: list[Row] = [(entry, content, seal_of_release(entry, content)) for entry, content in new.items()]
         writer.insert(RELEASES, inserted)
     return outcomes
+
+
+def _linked(row: Row) -> tuple[int, bytes | None]:
+    """The entry of a charge, and what was kept for it."""
+    *found, content, seal = row
+    entry = linked_charge(tuple(found)).number
+    return entry, stored_release(entry, content, seal)

@@ -8,12 +8,14 @@ The charge is on the disk before anything is drawn. A crash in between loses bud
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from time import sleep
 
 from tacit.errors import InvalidParameter, TacitError
 from tacit.guarantees import Guarantee, Neighbours
 from tacit.ledger.accounting import allowance, price
 from tacit.ledger.accounts import Accounts, unknown_subject
 from tacit.ledger.amounts import Cost
+from tacit.ledger.awaiting import Pause, awaited, time_left
 from tacit.ledger.budgets import Accounting, Budget, Terms
 from tacit.ledger.chain import lane_of
 from tacit.ledger.charging import commit_charges
@@ -21,7 +23,7 @@ from tacit.ledger.clock import Clock, now
 from tacit.ledger.enrolling import commit_enrolments
 from tacit.ledger.entries import BOOK, SUBJECT
 from tacit.ledger.grouping import GroupCommit
-from tacit.ledger.keeping import Kept, Stored, commit_releases, stored_releases
+from tacit.ledger.keeping import Kept, Stored, commit_releases, kept_for, stored_releases
 from tacit.ledger.known import Known
 from tacit.ledger.names import name
 from tacit.ledger.opened import OpenedLedger
@@ -35,8 +37,9 @@ MOST_BYTES = 16 * 1024 * 1024  # of one stored release
 class PrivacyLedger(OpenedLedger):
     """Subjects, their budgets and their charges. One object may be shared by many threads, one store by many processes."""
 
-    def __init__(self, store: Store, *, clock: Clock = now) -> None:
+    def __init__(self, store: Store, *, clock: Clock = now, pause: Pause = sleep) -> None:
         super().__init__(store, clock=clock)
+        self._pause = pause
         self._known, self._accounts = Known(), Accounts()
         self._charge: GroupCommit[Charge, Receipt | TacitError] = GroupCommit(self._commit_charges)
         self._keep: GroupCommit[Kept, bytes | TacitError] = GroupCommit(self._commit_releases)
@@ -99,12 +102,22 @@ class PrivacyLedger(OpenedLedger):
         """Charges, draws, keeps, and returns what was kept: the only bytes that may leave.
 
         Called again, also after a crash or by another process at the same time, it returns the same bytes for the same charge:
-        a retry never sends fresh noise.
+        a retry never sends fresh noise. Of two at once the one that charged draws, and the other waits for it (``awaited``).
         """
         if not callable(draw):
             raise InvalidParameter("`draw` must be a function that draws the release and returns it as bytes.")
-        stored = self.charge(subject, release_id, guarantee).stored
-        return stored if stored is not None else self.keep(subject, release_id, draw())
+        kept = self.awaited(subject, release_id, self.charge(subject, release_id, guarantee))
+        return kept if kept is not None else self.keep(subject, release_id, draw())
+
+    def awaited(self, subject: str, release_id: str, receipt: Receipt) -> bytes | None:
+        """What is kept for a charge; None where the caller is to draw it, and only then: ask before each drawing.
+
+        The maker of a charge draws at once. Whoever finds a charge with nothing kept waits until two seconds after it was made:
+        later than that its maker is taken for dead.
+        """
+        if receipt.fresh or receipt.stored is not None:
+            return receipt.stored
+        return awaited(lambda: self._kept(subject, release_id), time_left(receipt.at, self._clock()), self._pause)
 
     def keep(self, subject: str, release_id: str, content: bytes) -> bytes:
         """Keeps what was released for a charge, durably; the first to do so wins. Returns what is kept: send that."""
@@ -146,6 +159,10 @@ class PrivacyLedger(OpenedLedger):
         with self._store.read() as reader:
             for (subject,) in reader.stream("SELECT name FROM subjects ORDER BY number"):
                 yield subject
+
+    def _kept(self, subject: str, release_id: str) -> bytes | None:
+        with self._store.read() as reader:
+            return kept_for(reader, self._store.lanes, subject, release_id)
 
     def _start_anew(self) -> None:
         """After a fork: what is remembered may be of a transaction that another thread of the parent was working on."""

@@ -24,6 +24,7 @@ from tacit.errors import (
 )
 from tacit.guarantees import Neighbours, within
 from tacit.ledger import Budget
+from tacit.ledger.awaiting import LONGEST
 from tacit.ledger.verification.check import check
 from tacit.mechanisms import ReplayedNoise
 from tacit.messages.multi_selection import Request, Signal
@@ -131,9 +132,11 @@ def test_a_charge_whose_signal_was_never_kept_is_drawn_by_the_retry(place: Path)
         def draw(self, count: int) -> bytes:
             raise KeyboardInterrupt
 
-    with opened(place, noise=Crashes()) as device, pytest.raises(KeyboardInterrupt):
+    clock = Clock()
+    with opened(place, noise=Crashes(), clock=clock) as device, pytest.raises(KeyboardInterrupt):
         device.ask()
-    with opened(place) as device:
+    clock.at += LONGEST  # nobody can still be drawing
+    with opened(place, clock=clock) as device:
         assert spent(device) == 10 * 10**9
         assert not device.ask().empty
         assert spent(device) == 10 * 10**9

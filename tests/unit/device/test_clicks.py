@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tacit.device import Choice, Device, Limits
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_PROFILE
 from tacit.ledger import Budget, PrivacyLedger
+from tacit.ledger.awaiting import LONGEST
 from tacit.mechanisms import ReplayedNoise
 from tacit.messages.private_selection import BatchTerms, Engagement, Policy, Rule
 from tests.unit.device.offering import EXPIRES, Taste, offered, selecting, token
@@ -103,11 +105,13 @@ def test_a_bit_that_was_charged_and_not_kept_is_drawn_by_the_retry(place: Path) 
         def draw(self, count: int) -> bytes:
             raise KeyboardInterrupt
 
-    with selecting(place, noise=Dies()) as device:
+    clock = Clock()
+    with selecting(place, noise=Dies(), clock=clock) as device:
         choice = displayed(device, 1)
         with pytest.raises(KeyboardInterrupt):
             device.clicked(choice, True)
-    with selecting(place) as device:
+    clock.at += LONGEST  # nobody can still be drawing
+    with selecting(place, clock=clock) as device:
         assert device.clicked(choice, True) is not None
         assert spent(device) == NANO
 
@@ -126,21 +130,62 @@ def test_a_bit_comes_with_the_epsilon_that_it_was_drawn_at(place: Path) -> None:
         assert again.epsilon == 2.0
 
 
+@pytest.mark.parametrize(("first", "second", "bit"), [(Lie, Truth, 0), (Truth, Lie, 1)])
+def test_of_two_that_report_at_the_same_time_the_one_that_charged_draws_the_bit(
+    first: Any, second: Any, bit: int, place: Path
+) -> None:
+    """However long it takes: the time may tell what was drawn."""
+    second_is_there, first_is_done = Event(), Event()
+    found: list[Engagement | None] = []
+
+    def pause(_: float) -> None:
+        second_is_there.set()
+        assert first_is_done.wait(10)
+
+    def come_second() -> None:
+        with selecting(place, noise=second()) as other:
+            other._ledger._pause = pause
+            found.append(other.clicked(choice, True))
+        second_is_there.set()
+
+    thread = Thread(target=come_second)
+
+    class Slow(first):  # type: ignore[misc]
+        def draw(self, count: int) -> bytes:
+            if thread.ident is None:
+                thread.start()
+            assert second_is_there.wait(10)
+            return super().draw(count)
+
+    with selecting(place, noise=Slow()) as device:
+        choice = displayed(device, 1)
+        reported = device.clicked(choice, True)
+        first_is_done.set()
+        thread.join()
+        assert reported is not None
+        assert found == [reported]
+        assert reported.bit == bit
+        assert device.statement("server").charges == 1
+
+
 @pytest.mark.parametrize(("inner", "outer", "bit"), [(Lie, Truth, 0), (Truth, Lie, 1)])
-def test_of_two_that_draw_at_the_same_time_both_report_the_bit_that_was_kept_first(
+def test_of_two_that_draw_all_the_same_both_report_the_bit_that_was_kept_first(
     inner: Any, outer: Any, bit: int, place: Path
 ) -> None:
+    """As where the one that charged was suspended for so long that the other took it for dead."""
     found: list[Engagement | None] = []
+    clock = Clock()
 
     class Overtaken(outer):  # type: ignore[misc]
         def draw(self, count: int) -> bytes:
             if not found:
                 found.append(None)
-                with selecting(place, noise=inner()) as other:
+                clock.at += LONGEST
+                with selecting(place, noise=inner(), clock=clock) as other:
                     found[0] = other.clicked(choice, True)
             return super().draw(count)
 
-    with selecting(place, noise=Overtaken()) as device:
+    with selecting(place, noise=Overtaken(), clock=clock) as device:
         choice = displayed(device, 1)
         reported = device.clicked(choice, True)
         assert reported is not None
