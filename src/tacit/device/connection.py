@@ -17,6 +17,7 @@ from tacit.errors import InvalidParameter, MissingExtra
 HEADERS = {"User-Agent": "tacit", "Accept-Encoding": "gzip"}
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+_USUAL_PORTS = {"http": 80, "https": 443}
 
 
 def checked_address(server: str, *, insecure: bool = False) -> str:
@@ -33,7 +34,9 @@ def checked_address(server: str, *, insecure: bool = False) -> str:
             "http:// is for a server on this machine: name it by https://, or say insecure=True if others may read along."
         )
     name = f"[{host}]" if ":" in host else host
-    return f"{scheme}://{name}{'' if port is None else f':{port}'}{path}"
+    # As in a browser's origin: the usual port, said or not, is one server, with one name in the ledger and one budget.
+    said = "" if port in (None, _USUAL_PORTS[scheme]) else f":{port}"
+    return f"{scheme}://{name}{said}{path}"
 
 
 def name_of(address: str) -> str:

@@ -17,6 +17,7 @@ import pytest
 
 import tacit
 from tacit.device import Limits, Overall
+from tacit.device.connection import checked_address
 from tacit.errors import Conflict, InvalidParameter, LedgerMissing, MissingExtra
 from tacit.ledger import Budget
 from tacit.messages.multi_selection import Reply
@@ -240,6 +241,29 @@ def test_what_a_device_takes_a_client_takes(opened: Opened) -> None:
         opened(budget=Budget(11, per="month"))
     with pytest.raises(LedgerMissing):
         opened("new.db", head=head)
+
+
+@pytest.mark.parametrize(
+    ("ways", "address"),
+    [
+        (["https://films.example", "https://films.example:443", "HTTPS://Films.Example:443/"], "https://films.example"),
+        (["https://films.example/shop", "https://films.example:443/shop/"], "https://films.example/shop"),
+        (["http://localhost", "http://localhost:80", "http://LOCALHOST:080/"], "http://localhost"),
+        (["http://[::1]", "http://[::1]:80"], "http://[::1]"),
+        (["https://films.example:80"], "https://films.example:80"),
+        (["http://localhost:443"], "http://localhost:443"),
+        (["https://films.example:8443"], "https://films.example:8443"),
+    ],
+)
+def test_an_address_is_written_in_one_way_without_the_usual_port(ways: list[str], address: str) -> None:
+    assert {checked_address(way) for way in ways} == {address}
+
+
+def test_a_server_has_one_budget_whether_its_usual_port_is_said_or_not(opened: Opened) -> None:
+    short, said = opened(address="https://films.example"), opened(address="https://films.example:443")
+    short.consent()
+    assert short.choose() is not None
+    assert said.selection_statement().charges == 1
 
 
 def test_a_reinstalled_device_tells_nothing(opened: Opened, server: TinyServer) -> None:
