@@ -29,6 +29,7 @@ from tacit.device.limits import Limits, Overall, server_name
 from tacit.device.memos import Memos, require_exact
 from tacit.device.profile import Profile, checked_rating
 from tacit.device.readings import Readings, readings_of
+from tacit.device.revocations import Revocations
 from tacit.device.scoring import PrivateScorer, store_scorer
 from tacit.device.selecting import Selecting
 from tacit.device.slots import checked, require_within, slot_of
@@ -108,8 +109,10 @@ class Device:
             self._accounts = Accounts(self._ledger, self._limits, overall, noise=noise, clock=clock)
             self._memos = None if terms is None else Memos(self._ledger, terms, self.refresh, self.per_period)
             self._accounts.agree()
+            displays = DisplayLedger.beside(self._ledger)
+            self._revocations = Revocations(displays, self._profile.wipe)
             self._selecting = Selecting(
-                DisplayLedger.beside(self._ledger),
+                displays,
                 self._accounts,
                 self._limits,
                 None if private_scorer is None else self._quality,
@@ -131,6 +134,7 @@ class Device:
         known: dict[int, float] = {}
         for place, (item, value) in enumerate(ratings.items(), 1):
             known[self._code(item, f"rating {place}")] = checked_rating(value, place)
+        self._revocations.obey()  # else what is rated now would be wiped with what was rated before
         self._profile.rate(known)
 
     def forget(self, item: int | str) -> None:
@@ -164,11 +168,12 @@ class Device:
             return Signal.from_bytes(memo)
         # Features are refused, if at all, before anything is charged or drawn. Where nothing fits they are not looked at, unless
         # this slot was charged and not drawn because of a crash.
-        room = self._accounts.has_room(overall)
+        room, obeyed = self._accounts.has_room(overall), self._revocations.obey()
         features = self._features() if room and memos.fits(guarantee) else None
 
         def draw() -> bytes:
-            row = self._features() if features is None else features
+            # Since the features were made there was a charge, and perhaps a wait for another process.
+            row = features if features is not None and self._revocations.obey() == obeyed else self._features()
             self._accounts.pay_for_signal(slot, kind, guarantee)
             return Signal.from_release(mechanism.release(row, self._noise), exact).to_bytes()
 
@@ -199,6 +204,7 @@ class Device:
         codes = multi_selection.codes_of(reply, self.items)
         estimate = multi_selection.estimator(reply, codes, self.space.dimension, self._scorer)
         wanted = whole("t", t, least=1)
+        self._revocations.obey()  # here, where a ledger that cannot be read is an error: below there is none
         estimates = multi_selection.estimates_at(self._features, estimate, len(codes))
         return tuple(self.items.id(codes[place]) for place in multi_selection.best(estimates, wanted))
 
@@ -224,7 +230,7 @@ class Device:
             exact,
             guarantee,
             self.space,
-            self._profile.ratings(),
+            self._ratings(),
             genres=genres,
             population=population,
             rng=np.random.default_rng(0) if rng is None else rng,
@@ -235,7 +241,8 @@ class Device:
         return self._selecting.consent(True)
 
     def revoke(self) -> Consent:
-        """She no longer does: from the next offer on nothing private is read. The profile is wiped; what was spent stays spent."""
+        """She no longer does: from the next offer on nothing private is read. The profile is wiped, also that of another process
+        with this file, before it is next used; what was spent stays spent."""
         self._profile.wipe()
         return self._selecting.consent(False)
 
@@ -346,10 +353,16 @@ class Device:
             "Look it up with device.items.code(title)."
         )
 
+    def _ratings(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """What she rated since consent was last revoked, by whatever process."""
+        self._revocations.obey()
+        return self._profile.ratings()
+
     def _features(self) -> NDArray[np.float64]:
+        ratings = self._ratings()
         try:
             with np.errstate(all="ignore"):
-                return self.space.check(self.space.of(*self._profile.ratings()))
+                return self.space.check(self.space.of(*ratings))
         except np.linalg.LinAlgError:
             pass
         raise InvalidFeatures("the features cannot be worked out in this store's feature space: load another store.")

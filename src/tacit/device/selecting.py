@@ -7,6 +7,7 @@ from tacit.device.choice import Choice, read_offer
 from tacit.device.choosing import Choosing, Quality
 from tacit.device.clicks import Clicks
 from tacit.device.limits import Limits, server_name
+from tacit.device.revocations import Revocations
 from tacit.errors import InvalidParameter, UnknownName
 from tacit.ledger import Consent, DisplayLedger, Settlement
 from tacit.ledger.clock import SECOND, Clock
@@ -34,6 +35,7 @@ class Selecting:
         self._choosing = Choosing(self._displays, accounts, limits, quality, noise, clock)
         self._clicks = Clicks(self._displays, accounts, limits, noise, clock)
         self._clicked: set[tuple[str, str]] = set()  # private
+        self._revocations = Revocations(displays, self._clicked.clear)
         self._engaged: set[tuple[str, str]] = set()  # reported, with a final answer
         self._report_tokens: dict[tuple[str, str], str] = {}
         self._clock, self._tidied = clock, 0
@@ -89,6 +91,7 @@ class Selecting:
                 self._displays.mark_reported(server, token)
 
     def note_click(self, choice: Choice) -> None:
+        self._revocations.obey()  # else this click would be wiped with those before
         self._clicked.add((choice.server, choice.token))
 
     def clicked(self, what: Choice | Impression, clicked: bool, server: str) -> Engagement | None:
@@ -99,7 +102,9 @@ class Selecting:
 
     def clicks_due(self, server: str) -> list[Engagement]:
         server, found = server_name(server), []
-        for token in self._clicks.due(server):
+        due = self._clicks.due(server)
+        self._revocations.obey()
+        for token in due:
             if (server, token) not in self._engaged:
                 found.append(self._clicks.report(server, token, (server, token) in self._clicked))
         return [one for one in found if one is not None]

@@ -13,7 +13,7 @@ In this order whatever is billed was shown, and a token has one draw, wherever t
 from tacit.errors import InvalidParameter, LedgerDamaged, TacitError, UnknownName
 from tacit.ledger.chain import lane_of
 from tacit.ledger.clock import END_OF_TIME, SECOND, Clock, now
-from tacit.ledger.consents import Consent, all_consents, commit_consent, last_consent
+from tacit.ledger.consents import Consent, all_consents, commit_consent, last_consent, last_revocation
 from tacit.ledger.display_rows import Display, DisplayState, row_of, sealed_display
 from tacit.ledger.forgetting import forget
 from tacit.ledger.grouping import GroupCommit
@@ -77,7 +77,8 @@ class DisplayLedger(OpenedLedger):
         return forget(self._store, DISPLAYS, _LAPSED, _STILL_LAPSED, given, lambda key: self._lane(*key))
 
     def consent(self, granted: bool) -> Consent:
-        """Notes, durably, that she consents, or no longer does. Saying the same again changes nothing, not the day either."""
+        """Notes, durably, that she consents, or no longer does. Saying the same again changes nothing of it, not the day either;
+        a revocation that is said again is one more for ``last_revocation``."""
         with self._store.write(BOOK, [0]) as writer:
             return commit_consent(writer, self._moment(), granted)
 
@@ -85,6 +86,11 @@ class DisplayLedger(OpenedLedger):
         """Whether she consents, and since which day; no consent where she was never asked."""
         with self._store.read() as reader:
             return last_consent(reader)
+
+    def last_revocation(self) -> int:
+        """A number that grows whenever consent is revoked, by whatever process: what was private before that is to be wiped."""
+        with self._store.read() as reader:
+            return last_revocation(reader)
 
     def consents(self) -> list[Consent]:
         """Every change of it, the first one first."""

@@ -1,6 +1,8 @@
 """A device's own record: the first choice stands, states only go on, and consent is dated."""
 
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from tacit.errors import InvalidParameter, LedgerDamaged, LedgerUnavailable, Unk
 from tacit.guarantees import ONE_PROFILE, pure
 from tacit.ledger import Budget, Consent, Display, DisplayLedger, DisplayState, PrivacyLedger
 from tacit.ledger.clock import DAY, SECOND
+from tacit.ledger.consents import seal_of_consent
 from tacit.ledger.offers import GRACE
 from tacit.ledger.verification.check import check
 from tests.unit.ledger.impression_reference import alter, rows
@@ -239,6 +242,36 @@ def test_consent_is_yes_or_no(ledger: DisplayLedger, wrong: Any) -> None:
     with pytest.raises(InvalidParameter):
         ledger.consent(wrong)
     assert ledger.consents() == []
+
+
+def test_every_revocation_counts_also_one_that_changes_nothing_else(
+    ledger: DisplayLedger, path: Path, clock: Hand
+) -> None:
+    today, numbers = START // DAY, [ledger.last_revocation()]
+    for granted in (True, False, False, True, True, False):
+        ledger.consent(granted)
+        clock.at += DAY
+        numbers.append(ledger.last_revocation())
+    assert numbers == [0, 0, 2, 3, 3, 3, 5]
+    assert ledger.consents() == [
+        Consent(True, today),
+        Consent(False, today + 1),  # said again a day later: since the first day still
+        Consent(True, today + 3),
+        Consent(False, today + 5),
+    ]
+    assert check(path).sound
+
+
+@pytest.mark.parametrize("granted", [0, 1])
+def test_a_consent_is_not_written_twice_and_a_revocation_not_under_another_day(
+    path: Path, clock: Hand, granted: int
+) -> None:
+    with DisplayLedger.create(path, clock=clock) as ledger:
+        ledger.consent(granted == 1)
+    later = (2, granted, START // DAY + 1 - granted)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO consents VALUES (?, ?, ?, ?)", (*later, seal_of_consent(*later)))
+    assert not check(path).sound
 
 
 def test_an_altered_consent_is_noticed(ledger: DisplayLedger, path: Path) -> None:

@@ -49,7 +49,8 @@ def check_selection(reader: Reader, notes: Notes) -> None:
             notes.add(book, f"{what} is not what was written.")
     last = (0, 0)
     for place, row in enumerate(reader.stream("SELECT number, granted, day, seal FROM consents ORDER BY number"), 1):
-        if not _holds(_consent, row) or row[0] != place or row[2] < last[1] or (place > 1 and row[1] == last[0]):
+        repeated = place > 1 and row[1] == last[0]  # as only a revocation is, and under its first day
+        if not _holds(_consent, row) or row[0] != place or row[2] < last[1] or (repeated and row[1:3] != (0, last[1])):
             notes.add(LEDGER, "the consents are not those that were written.")
             break
         last = row[1], row[2]
