@@ -11,6 +11,7 @@ from tacit.device.accounts import Accounts
 from tacit.errors import Conflict, InvalidParameter
 from tacit.guarantees import ONE_PROFILE, ONE_USER, Neighbours, approximate, metric, pure, within
 from tacit.ledger import Budget
+from tacit.ledger.awaiting import LONGEST
 from tacit.ledger.verification.check import check
 from tacit.mechanisms import ReplayedNoise
 from tacit.messages.private_selection import Policy, Rule
@@ -105,9 +106,11 @@ def test_it_is_charged_before_the_signal_is_drawn(place: Path) -> None:
         def draw(self, count: int) -> bytes:
             raise KeyboardInterrupt
 
-    with both(place, noise=Dies()) as device, pytest.raises(KeyboardInterrupt):
+    clock = Clock()
+    with both(place, noise=Dies(), clock=clock) as device, pytest.raises(KeyboardInterrupt):
         device.ask(eta=0.1)
-    with both(place) as device:
+    clock.at += LONGEST  # nobody can still be drawing
+    with both(place, clock=clock) as device:
         spent = total(device)
         assert spent > 2.5 * NANO
         assert not device.ask(eta=0.1).empty  # the slot was paid for

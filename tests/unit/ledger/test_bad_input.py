@@ -22,7 +22,9 @@ from tacit.errors import (
 )
 from tacit.guarantees import ONE_PROFILE, ONE_USER, Guarantee, Neighbours, approximate, metric, nothing, pure
 from tacit.ledger import Budget, PrivacyLedger, Terms
+from tacit.ledger.awaiting import LONGEST
 from tacit.ledger.verification.check import check
+from tests.unit.ledger.small_ledger import Hand
 
 TENTH = pure(0.1, ONE_USER)
 SUBJECT, RELEASE, CONTENT = "ward-seven-pseudonym", "mean-of-november", b"the-content-that-was-released"
@@ -93,9 +95,14 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ledger(path: Path) -> Iterator[PrivacyLedger]:
+def clock() -> Hand:
+    return Hand()
+
+
+@pytest.fixture
+def ledger(path: Path, clock: Hand) -> Iterator[PrivacyLedger]:
     """With one subject who has one release, and hardly anything left."""
-    with PrivacyLedger.create(path) as created:
+    with PrivacyLedger.create(path, clock=clock) as created:
         created.enrol(SUBJECT, Budget(0.15), protects=ONE_USER)
         created.release(SUBJECT, RELEASE, TENTH, lambda: CONTENT)
         yield created
@@ -206,9 +213,12 @@ def test_no_refusal_names_the_subject_the_release_or_its_content(ledger: Privacy
 
 
 @pytest.mark.parametrize("content", ["text", None, 5, bytearray(b"x"), memoryview(b"x"), [b"x"]])
-def test_release_that_is_no_bytes_is_refused_and_can_be_drawn_again(ledger: PrivacyLedger, content: object) -> None:
+def test_release_that_is_no_bytes_is_refused_and_can_be_drawn_again(
+    ledger: PrivacyLedger, clock: Hand, content: object
+) -> None:
     ledger.enrol("good", Budget(0.1), protects=ONE_USER)
     refused(InvalidParameter, ledger.release, "good", "r", TENTH, lambda: content)
+    clock.at += LONGEST  # nobody can still be drawing
     assert ledger.release("good", "r", TENTH, lambda: b"bytes") == b"bytes"
 
 
