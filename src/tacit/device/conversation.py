@@ -6,7 +6,7 @@ What leaves, and when, follows from what the application calls and from what the
 from dataclasses import dataclass
 from threading import Lock
 from time import monotonic
-from typing import Generic, TypedDict
+from typing import Generic, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from tacit.device.remote_catalogue import MOST_BYTES as MOST_CATALOGUE
 from tacit.device.remote_catalogue import RemoteCatalogue
 from tacit.device.remote_scorer import RemoteScorer
 from tacit.device.scoring import PrivateScorer
-from tacit.errors import InvalidMessage, InvalidParameter
+from tacit.errors import InvalidMessage, InvalidParameter, ServerRefused
 from tacit.ledger import Budget, Head, Period
 from tacit.ledger.clock import Clock
 from tacit.ledger.stores import Target
@@ -66,6 +66,13 @@ class DeviceOptions(TypedDict, total=False):
 @dataclass(frozen=True, slots=True)
 class Done(Generic[T]):
     value: T
+
+
+class Whole(NamedTuple):
+    """What a part of a model belongs to, as the server says it: how many parts there are, and of which version, if it says so."""
+
+    parts: str
+    version: str | None
 
 
 class Conversation:
@@ -155,26 +162,40 @@ class Conversation:
         """All parts of the model for offers, once for each version of the server's store."""
         if self._options.get("private_scorer") is not None or self._scorer.model == self.catalogue.model:
             return
-        items, dimension = self.catalogue.items, self.catalogue.space.dimension
-        first, count = yield from self._reply(Call("GET", f"{_SCORER}?part=0", self._form))
+        parts = yield from self._parts()
+        if parts is None:  # the server took up another model meanwhile: it will hardly do so again
+            parts = yield from self._parts()
+        if parts is None:
+            raise InvalidMessage("the model for offers has changed while it was fetched: try again.")
+        self._scorer.learn(self.catalogue.model, parts, self.catalogue.items, self.catalogue.space.dimension)
+
+    def _parts(self) -> Steps[list[Reply] | None]:
+        """The parts of one version of the model; None where they are of several. A mixture would be nobody's model."""
+        items = len(self.catalogue.items)
+        first, said = yield from self._reply(_part(0, self._form))
         # Each part but the last is full, so that nobody is kept fetching for ever.
-        most = -(-len(items) // MOST_K)
+        most, count = -(-items // MOST_K), said.parts
         if not (count.isascii() and count.isdigit() and len(count) <= 9 and 1 <= int(count) <= most):
-            raise InvalidMessage(f"a model for {len(items):,} items has 1 to {most:,} parts.")
+            raise InvalidMessage(f"a model for {items:,} items has 1 to {most:,} parts.")
         parts = [first]
         for number in range(1, int(count)):
-            part, again = yield from self._reply(Call("GET", f"{_SCORER}?part={number}", self._form))
-            if again != count:
-                raise InvalidMessage("the model for offers has changed while it was fetched: try again.")
+            try:
+                part, again = yield from self._reply(_part(number, self._form))
+            except ServerRefused as refused:
+                if refused.status != 404:
+                    raise
+                return None  # the other version has fewer parts
+            if again != said:
+                return None
             parts.append(part)
-        self._scorer.learn(self.catalogue.model, parts, items, dimension)
+        return parts
 
-    def _reply(self, call: Call) -> Steps[tuple[Reply, str]]:
-        """A reply, and the number of parts that its sender says there are."""
+    def _reply(self, call: Call) -> Steps[tuple[Reply, Whole]]:
+        """A reply, and of what its sender says that it is a part."""
         answer = yield from self._answered(call)
         body = accepted(answer, call)
         reply = Reply.from_bytes(body) if call.accept == BINARY else Reply.from_json(read_json(body))
-        return reply, answer.headers.get("tacit-parts", "")
+        return reply, Whole(answer.headers.get("tacit-parts", ""), answer.headers.get("tacit-version"))
 
     def _answered(self, call: Call) -> Steps[Answer]:
         return (yield from answered(call, self._patience, self._rng))
@@ -186,6 +207,10 @@ class Conversation:
         if self._opened is None:
             raise InvalidParameter("this client is not open: async with tacit.AsyncClient(...) as me.")
         return self._opened
+
+
+def _part(number: int, form: str) -> Call:
+    return Call("GET", f"{_SCORER}?part={number}", form)
 
 
 def _full_step(started: float) -> Pause:

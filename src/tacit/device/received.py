@@ -7,7 +7,7 @@ from time import monotonic
 from tacit.device.exchange import Answer, Call, NoAnswer
 
 MOST_PROBLEM = 1 << 16  # bytes of an answer that is no message
-_WANTED = ("content-type", "content-encoding", "retry-after", "tacit-parts")
+_WANTED = ("content-type", "content-encoding", "retry-after", "tacit-parts", "tacit-version")
 _MOST_HEADER = 200  # characters
 
 

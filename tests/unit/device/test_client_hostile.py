@@ -421,7 +421,55 @@ def test_the_number_of_parts_is_believed_within_reason(opened: Opened, server: T
     assert len(server.sent("scorer")) == 1
 
 
-def test_a_model_that_changes_while_it_is_fetched_is_fetched_again(opened: Opened, server: TinyServer) -> None:
+class Swapped:
+    """A server that takes up the next of its versions after so many parts of the one before; None says no version."""
+
+    def __init__(self, server: TinyServer, *turns: tuple[str | None, int]) -> None:
+        self.server, self.versions = server, [name for name, parts in turns for _ in range(parts)]
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        version, answer = self.versions.pop(0), self.server.answer(request)
+        if version is not None:
+            answer.headers["Tacit-Version"] = version
+        return answer
+
+
+@pytest.mark.parametrize("version", ["one", None])
+def test_a_model_of_one_version_is_fetched_once_whether_the_version_is_said_or_not(
+    opened: Opened, server: TinyServer, version: str | None
+) -> None:
+    server.instead[SCORER] = Swapped(server, (version, 2))
+    assert opened().choose() is not None
+    assert len(server.sent("scorer")) == 2
+
+
+@pytest.mark.parametrize(("before", "after"), [("one", "two"), (None, "two"), ("one", None), ("one", "")])
+def test_parts_of_two_versions_are_no_model_and_all_are_fetched_again(
+    opened: Opened, server: TinyServer, before: str | None, after: str | None
+) -> None:
+    server.instead[SCORER] = Swapped(server, (before, 1), (after, 3))
+    me = opened()
+    assert me.choose() is not None
+    asked = [one.url.params["part"] for one in server.requests if one.url.path == SCORER]
+    assert asked == ["0", "1", "0", "1"]
+
+
+def test_who_keeps_changing_his_model_has_none_and_gets_no_choice(opened: Opened, server: TinyServer) -> None:
+    server.instead[SCORER] = Swapped(server, *((str(turn), 1) for turn in range(4)))
+    me = opened()
+    me.consent()
+    with pytest.raises(InvalidMessage, match="changed"):
+        me.choose()
+    assert len(server.sent("scorer")) == 4
+    assert server.sent("offers") == []
+    assert me.selection_statement().charges == 0
+    del server.instead[SCORER]
+    assert me.choose() is not None
+
+
+def test_a_model_whose_number_of_parts_changes_while_it_is_fetched_is_fetched_again(
+    opened: Opened, server: TinyServer
+) -> None:
     def changing(request: httpx.Request) -> httpx.Response:
         answer = server.answer(request)
         if request.url.params["part"] == "1":
@@ -432,9 +480,24 @@ def test_a_model_that_changes_while_it_is_fetched_is_fetched_again(opened: Opene
     me = opened()
     with pytest.raises(InvalidMessage, match="changed"):
         me.choose()
+    assert len(server.sent("scorer")) == 4  # all parts twice, and then no more
     del server.instead[SCORER]
     assert me.choose() is not None
-    assert len(server.sent("scorer")) == 4
+    assert len(server.sent("scorer")) == 6
+
+
+def test_a_model_that_has_become_shorter_while_it_is_fetched_is_fetched_again(
+    opened: Opened, server: TinyServer
+) -> None:
+    def shorter(request: httpx.Request) -> httpx.Response | None:
+        if request.url.params["part"] == "0":
+            return None
+        server.parts = [Reply.of(NUMBERS[:5], 5, LinearMap(ROWS[:5]), 10)]
+        return problem("not-found", 404)
+
+    server.instead[SCORER] = shorter
+    assert opened().choose() is not None
+    assert len(server.sent("scorer")) == 3
 
 
 def test_a_model_without_some_items_leaves_them_at_their_public_score(opened: Opened, server: TinyServer) -> None:
