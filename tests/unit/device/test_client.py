@@ -26,42 +26,21 @@ from tests.unit.device.tiny_server import (
     ADDRESS,
     BINARY,
     BUDGET,
-    KINDS,
     LISTED,
     ROWS,
     STORE,
     TinyServer,
-    client_of,
     film,
+    opened,
     pauses,
+    server,
     told,
 )
 
-__all__ = ["pauses"]
+__all__ = ["opened", "pauses", "server"]
 pytestmark = pytest.mark.usefixtures("pauses")
 RATINGS = {film(3): 5, film(5): 1, 130: 4.5}
 Opened = Callable[..., Any]
-
-
-@pytest.fixture
-def server(tmp_path: Path):
-    made = TinyServer(tmp_path / "server.db")
-    yield made
-    made.shop.close()
-
-
-@pytest.fixture(params=list(KINDS))
-def opened(request: pytest.FixtureRequest, tmp_path: Path, server: TinyServer):
-    """Opens clients of one kind, by default of the same file and server."""
-    clients = []
-
-    def open_client(place: str = "me.db", **options: Any) -> Any:
-        clients.append(client_of(request.param, tmp_path / place, options.pop("server", server), **options))
-        return clients[-1]
-
-    yield open_client
-    for client in clients:
-        client.close()
 
 
 def features(ratings: dict[Any, float] = RATINGS) -> np.ndarray:

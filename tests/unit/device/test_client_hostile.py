@@ -23,44 +23,24 @@ from tests.unit.device.tiny_server import (
     BINARY,
     ITEMS,
     JSON,
-    KINDS,
     ROWS,
     STORE,
     TinyServer,
     catalogue,
-    client_of,
     film,
+    opened,
     pauses,
     problem,
     scorer_parts,
+    server,
     told,
 )
 
-__all__ = ["pauses"]
+__all__ = ["opened", "pauses", "server"]
 pytestmark = pytest.mark.usefixtures("pauses")
 SLATE, SCORER, OFFERS = "/v1/multi-selection", "/v1/private-selection/scorer", "/v1/private-selection/offers"
 CATALOGUE = "/v1/catalogue"
 Opened = Callable[..., Any]
-
-
-@pytest.fixture
-def server(tmp_path: Path):
-    made = TinyServer(tmp_path / "server.db")
-    yield made
-    made.shop.close()
-
-
-@pytest.fixture(params=list(KINDS))
-def opened(request: pytest.FixtureRequest, tmp_path: Path, server: TinyServer):
-    clients = []
-
-    def open_client(**options: Any) -> Any:
-        clients.append(client_of(request.param, tmp_path / "me.db", server, **options))
-        return clients[-1]
-
-    yield open_client
-    for client in clients:
-        client.close()
 
 
 class Endless(httpx.SyncByteStream, httpx.AsyncByteStream):

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from tacit.errors import ServerRefused, ServerUnavailable
-from tests.unit.device.tiny_server import JSON, KINDS, TinyServer, client_of, pauses, problem, told
+from tests.unit.device.tiny_server import JSON, KINDS, TinyServer, client_of, opened, pauses, problem, server, told
 
-__all__ = ["pauses"]
+__all__ = ["opened", "pauses", "server"]
 pytestmark = pytest.mark.usefixtures("pauses")
 IMPRESSIONS = "/v1/private-selection/impressions"
 ENGAGEMENTS = "/v1/private-selection/engagements"
@@ -21,24 +21,15 @@ Opened = Callable[..., Any]
 
 
 @pytest.fixture
-def server(tmp_path: Path):
-    made = TinyServer(tmp_path / "server.db")
-    yield made
-    made.shop.close()
-
-
-@pytest.fixture(params=list(KINDS))
-def opened(request: pytest.FixtureRequest, tmp_path: Path, server: TinyServer):
-    clients = []
+def consenting(opened: Opened) -> Opened:
+    """Opens clients whose user consents."""
 
     def open_client(**options: Any) -> Any:
-        clients.append(client_of(request.param, tmp_path / "me.db", server, **options))
-        clients[-1].consent()
-        return clients[-1]
+        client = opened(**options)
+        client.consent()
+        return client
 
-    yield open_client
-    for client in clients:
-        client.close()
+    return open_client
 
 
 def silent(_: httpx.Request) -> httpx.Response:
@@ -82,15 +73,15 @@ NOT_FINAL = {
 
 @pytest.mark.parametrize("answer", NOT_FINAL.values(), ids=NOT_FINAL.keys())
 def test_without_a_final_answer_a_report_is_pending_and_leaves_again_the_same(
-    opened: Opened, server: TinyServer, answer: Any
+    consenting: Opened, server: TinyServer, answer: Any
 ) -> None:
     server.instead[IMPRESSIONS] = answer
-    me = opened()
+    me = consenting()
     choice = me.choose()
     assert me.shown(choice) == "pending"
     assert me.waiting() == me.flush() == 1
     me.close()
-    later = opened()
+    later = consenting()
     assert later.waiting() == 1
     server.instead.clear()
     assert later.flush() == 0
@@ -98,13 +89,15 @@ def test_without_a_final_answer_a_report_is_pending_and_leaves_again_the_same(
     assert counted(server) == 1
 
 
-def test_an_answer_that_was_lost_on_the_way_is_a_duplicate_the_second_time(opened: Opened, server: TinyServer) -> None:
+def test_an_answer_that_was_lost_on_the_way_is_a_duplicate_the_second_time(
+    consenting: Opened, server: TinyServer
+) -> None:
     def lost(request: httpx.Request) -> httpx.Response:
         server.answer(request)
         raise httpx.ReadTimeout("too late")
 
     server.instead[IMPRESSIONS] = in_turn(lost, None)
-    me = opened()
+    me = consenting()
     choice = me.choose()
     assert me.shown(choice) == "duplicate"
     assert me.waiting() == 0
@@ -112,9 +105,9 @@ def test_an_answer_that_was_lost_on_the_way_is_a_duplicate_the_second_time(opene
 
 
 @pytest.mark.parametrize("outcome", ["ok", "duplicate", "conflict", "unknown", "expired"])
-def test_every_outcome_is_final(opened: Opened, server: TinyServer, outcome: str) -> None:
+def test_every_outcome_is_final(consenting: Opened, server: TinyServer, outcome: str) -> None:
     server.instead[IMPRESSIONS] = lambda _: told({"outcome": outcome})
-    me = opened()
+    me = consenting()
     assert me.shown(me.choose()) == outcome
     assert me.waiting() == me.flush() == 0
     assert len(server.sent("impressions")) == 1
@@ -122,10 +115,10 @@ def test_every_outcome_is_final(opened: Opened, server: TinyServer, outcome: str
 
 @pytest.mark.parametrize(("code", "status"), [("invalid-message", 422), ("malformed-body", 400), ("not-found", 404)])
 def test_a_refusal_in_the_servers_own_words_is_final_and_told(
-    opened: Opened, server: TinyServer, code: str, status: int
+    consenting: Opened, server: TinyServer, code: str, status: int
 ) -> None:
     server.instead[IMPRESSIONS] = lambda _: problem(code, status)
-    me = opened()
+    me = consenting()
     with pytest.raises(ServerRefused, match=code) as caught:
         me.shown(me.choose())
     assert (caught.value.problem, caught.value.status) == (code, status)
@@ -133,8 +126,8 @@ def test_a_refusal_in_the_servers_own_words_is_final_and_told(
     assert len(server.sent("impressions")) == 1
 
 
-def test_a_refusal_does_not_hold_up_the_others(opened: Opened, server: TinyServer) -> None:
-    me = opened()
+def test_a_refusal_does_not_hold_up_the_others(consenting: Opened, server: TinyServer) -> None:
+    me = consenting()
     server.instead[IMPRESSIONS] = silent
     for _ in range(3):
         me.shown(me.choose())
@@ -145,8 +138,8 @@ def test_a_refusal_does_not_hold_up_the_others(opened: Opened, server: TinyServe
     assert counted(server) == 2
 
 
-def test_nor_does_a_report_that_the_server_stumbles_over(opened: Opened, server: TinyServer) -> None:
-    me = opened()
+def test_nor_does_a_report_that_the_server_stumbles_over(consenting: Opened, server: TinyServer) -> None:
+    me = consenting()
     server.instead[IMPRESSIONS] = silent
     for _ in range(3):
         me.shown(me.choose())
@@ -160,8 +153,8 @@ def test_nor_does_a_report_that_the_server_stumbles_over(opened: Opened, server:
     assert counted(server) == 2
 
 
-def test_where_nobody_answers_the_others_are_not_even_tried(opened: Opened, server: TinyServer) -> None:
-    me = opened(tries=2)
+def test_where_nobody_answers_the_others_are_not_even_tried(consenting: Opened, server: TinyServer) -> None:
+    me = consenting(tries=2)
     server.instead[IMPRESSIONS] = silent
     for _ in range(5):
         me.shown(me.choose())
@@ -170,15 +163,15 @@ def test_where_nobody_answers_the_others_are_not_even_tried(opened: Opened, serv
     assert len(server.sent("impressions")) == 2
 
 
-def test_what_was_not_shown_is_not_reported(opened: Opened, server: TinyServer) -> None:
-    me = opened()
+def test_what_was_not_shown_is_not_reported(consenting: Opened, server: TinyServer) -> None:
+    me = consenting()
     me.choose()
     assert me.flush() == 0
     assert server.sent("impressions") == []
 
 
-def test_shown_twice_is_counted_once(opened: Opened, server: TinyServer) -> None:
-    me = opened()
+def test_shown_twice_is_counted_once(consenting: Opened, server: TinyServer) -> None:
+    me = consenting()
     choice = me.choose()
     assert [me.shown(choice), me.shown(choice)] == ["ok", "duplicate"]
     assert counted(server) == 1
@@ -215,8 +208,8 @@ def test_killed_between_the_showing_and_the_answer_it_sends_the_same_again(kind:
     server.shop.close()
 
 
-def test_clicks_wait_for_a_final_answer_too(opened: Opened, server: TinyServer) -> None:
-    me = opened()
+def test_clicks_wait_for_a_final_answer_too(consenting: Opened, server: TinyServer) -> None:
+    me = consenting()
     for _ in range(3):
         me.shown(me.choose())
     server.clock.set(2026, 11, 16, 15)
@@ -230,11 +223,11 @@ def test_clicks_wait_for_a_final_answer_too(opened: Opened, server: TinyServer) 
 
 class TestRetries:
     def test_the_same_bytes_after_each_failure_and_ever_longer_pauses(
-        self, opened: Opened, server: TinyServer, pauses: list[float]
+        self, consenting: Opened, server: TinyServer, pauses: list[float]
     ) -> None:
         failures = [silent, lambda _: problem("internal-error", 500), lambda _: problem("too-slow", 408)]
         server.instead[SLATES] = in_turn(*failures, None)
-        me = opened()
+        me = consenting()
         pauses.clear()
         assert len(me.recommend()) == 1
         assert len(server.sent("multi-selection")) == 4
@@ -243,28 +236,30 @@ class TestRetries:
         for pause, most in zip(pauses[1:], (0.5, 1.0, 2.0), strict=True):
             assert most / 2 <= pause <= most
 
-    def test_few_times(self, opened: Opened, server: TinyServer) -> None:
+    def test_few_times(self, consenting: Opened, server: TinyServer) -> None:
         server.instead[SLATES] = silent
-        me = opened(tries=3)
+        me = consenting(tries=3)
         with pytest.raises(ServerUnavailable, match="does not answer") as caught:
             me.recommend()
         assert caught.value.status is None
         assert len(server.sent("multi-selection")) == 3
 
-    def test_the_pause_that_the_server_asks_for(self, opened: Opened, server: TinyServer, pauses: list[float]) -> None:
+    def test_the_pause_that_the_server_asks_for(
+        self, consenting: Opened, server: TinyServer, pauses: list[float]
+    ) -> None:
         busy = problem("too-many-requests", 429, **{"retry-after": "7"})
         server.instead[SLATES] = in_turn(busy, None)
-        me = opened()
+        me = consenting()
         pauses.clear()
         me.recommend()
         assert pauses[1:] == [7.0]
 
     @pytest.mark.parametrize("asked", ["31", "86400", "9" * 100, "9" * 400])
     def test_who_asks_for_too_long_a_pause_is_not_waited_for(
-        self, opened: Opened, server: TinyServer, pauses: list[float], asked: str
+        self, consenting: Opened, server: TinyServer, pauses: list[float], asked: str
     ) -> None:
         server.instead[SLATES] = lambda _: problem("not-ready", 503, **{"retry-after": asked})
-        me = opened()
+        me = consenting()
         pauses.clear()
         with pytest.raises(ServerUnavailable, match="503") as caught:
             me.recommend()
@@ -276,37 +271,37 @@ class TestRetries:
 
     @pytest.mark.parametrize("asked", ["", "soon", "-5", "1e9", "nan", "²", "Wed, 21 Oct 2026 07:28:00 GMT"])
     def test_what_is_no_number_of_seconds_is_the_usual_pause(
-        self, opened: Opened, server: TinyServer, pauses: list[float], asked: str
+        self, consenting: Opened, server: TinyServer, pauses: list[float], asked: str
     ) -> None:
         busy = httpx.Response(503, headers=[(b"retry-after", asked.encode())])
         server.instead[SLATES] = in_turn(busy, None)
-        me = opened()
+        me = consenting()
         pauses.clear()
         me.recommend()
         assert len(pauses) == 2
         assert pauses[1] <= 0.5
 
     @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 406, 409, 413, 415, 422])
-    def test_every_other_answer_is_final(self, opened: Opened, server: TinyServer, status: int) -> None:
+    def test_every_other_answer_is_final(self, consenting: Opened, server: TinyServer, status: int) -> None:
         server.instead[SLATES] = lambda _: problem("invalid-message", status, "ask for fewer.\x1b[31m")
         with pytest.raises(ServerRefused) as caught:
-            opened().recommend()
+            consenting().recommend()
         assert str(caught.value) == "server-refused: the server says invalid-message: ask for fewer. [31m"
         assert (caught.value.problem, caught.value.status) == ("invalid-message", status)
         assert len(server.sent("multi-selection")) == 1
 
-    def test_so_is_the_way_to_the_catalogue(self, opened: Opened, server: TinyServer, tmp_path: Path) -> None:
+    def test_so_is_the_way_to_the_catalogue(self, consenting: Opened, server: TinyServer, tmp_path: Path) -> None:
         server.instead["/v1/catalogue"] = in_turn(silent, silent, None)
-        opened()
+        consenting()
         server.instead["/v1/catalogue"] = silent
         with pytest.raises(ServerUnavailable):
-            opened()
+            consenting()
 
     def test_an_answer_that_trickles_is_none(
-        self, opened: Opened, server: TinyServer, monkeypatch: pytest.MonkeyPatch
+        self, consenting: Opened, server: TinyServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Each byte comes in time, all of them never do."""
-        me, at = opened(), [0.0]
+        me, at = consenting(), [0.0]
         monkeypatch.setattr("tacit.device.received.monotonic", lambda: at[0])
 
         class Trickle(httpx.SyncByteStream, httpx.AsyncByteStream):

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -206,3 +206,24 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr("tacit.device.client.sleep", found.append)
     monkeypatch.setattr("anyio.sleep", noted)
     return found
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[TinyServer]:
+    made = TinyServer(tmp_path / "server.db")
+    yield made
+    made.shop.close()
+
+
+@pytest.fixture(params=list(KINDS))
+def opened(request: pytest.FixtureRequest, tmp_path: Path, server: TinyServer) -> Iterator[Callable[..., Any]]:
+    """Opens clients of one kind, by default of the same file and server."""
+    clients: list[Any] = []
+
+    def open_client(place: str = "me.db", **options: Any) -> Any:
+        clients.append(client_of(request.param, tmp_path / place, options.pop("server", server), **options))
+        return clients[-1]
+
+    yield open_client
+    for client in clients:
+        client.close()
