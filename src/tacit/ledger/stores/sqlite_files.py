@@ -4,7 +4,7 @@ import os
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
@@ -65,8 +65,9 @@ def identity(path: Path) -> tuple[int, int]:
         found = path.stat()
         if found.st_nlink > 1:
             for draft in path.parent.glob(f".{path.name}.????????"):  # of a creation that was killed at its last step
-                if draft.samefile(path):
-                    draft.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):  # whoever is creating it has just removed it
+                    if draft.samefile(path):
+                        draft.unlink()
             found = path.stat()
     except OSError as problem:
         raise LedgerUnavailable(
