@@ -1,5 +1,6 @@
 /** Asking: this slot's signal, drawn and charged the first time, after that the same bytes, whatever is rated meanwhile. */
 import { costFrom, shown, unitsUp, type Budget } from "./budgets.js";
+import type { Stores } from "./database.js";
 import { invalidParameter, TacitError } from "./errors.js";
 import type { Fraction } from "./fraction.js";
 import type { Ledger } from "./ledger.js";
@@ -28,8 +29,8 @@ export interface Asking {
   readonly noise: Noise;
   readonly version: string; // of the feature space
   readonly dimension: number;
-  /** Reads what is private; refuses features outside the domain. */
-  readonly features: () => Float64Array;
+  /** Reads what is private, as it is at this transaction; refuses features outside the domain. */
+  readonly features: (stores: Stores) => Promise<Float64Array>;
 }
 
 export async function ask(eta: Fraction, by: Asking): Promise<Asked> {
@@ -47,9 +48,9 @@ export async function ask(eta: Fraction, by: Asking): Promise<Asked> {
   try {
     // Features are refused, if at all, before anything is charged or drawn. Where nothing fits they are not looked at, unless this
     // slot was charged and not drawn because of a crash.
-    const receipt = await ledger.charge(subject, id, cost, () => (row = by.features()));
+    const receipt = await ledger.charge(subject, id, cost, async (stores) => (row = await by.features(stores)));
     if (receipt.stored !== null) return { signal: Signal.fromBytes(receipt.stored), from: "memo" };
-    const drawn = drawSignal(row ?? by.features(), eta, noise).toBytes();
+    const drawn = drawSignal(row ?? (await ledger.database.transact("readonly", by.features)), eta, noise).toBytes();
     const kept = await ledger.keep(subject, id, drawn); // another tab may have been first
     return { signal: Signal.fromBytes(kept), from: kept === drawn ? "fresh" : "memo" };
   } catch (problem) {

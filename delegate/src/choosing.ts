@@ -4,7 +4,7 @@
  * private is looked at; the draw; the writing; the showing. What is refused is refused on public data.
  */
 import { costFrom } from "./budgets.js";
-import { hasConsented } from "./consent.js";
+import type { Stores } from "./database.js";
 import { choiceOf, type Choice, type Displays } from "./displays.js";
 import { TacitError } from "./errors.js";
 import type { Ledger } from "./ledger.js";
@@ -26,6 +26,8 @@ export interface Choosing {
   readonly displays: Displays;
   readonly limits: Required<Limits>;
   readonly noise: Noise;
+  /** Whether she consents; wipes a profile that she has revoked since it was begun. */
+  readonly consented: (stores: Stores) => Promise<boolean>;
   /** How much she would like items: reads what is private. null where the device has nothing private to choose by. */
   readonly quality: ((items: readonly string[]) => readonly (number | null)[]) | null;
 }
@@ -51,12 +53,12 @@ export async function choose(offer: Offer, by: Choosing): Promise<Choice | null>
     const written = await displays.find(offer.token); // meanwhile the other call may have written what it drew
     return written === null ? null : choiceOf(written);
   }
-  const consented = await hasConsented(ledger.database);
+  const consented = await ledger.database.transact("readonly", by.consented);
   const cost = costOf(offer.policy);
   let [applied, scores] = [withoutCost(offer.policy), null as number[] | null];
   if (consented && follows && cost === 0) applied = offer.policy;
   else if (consented && follows && by.quality !== null && cost >= LEAST_EPSILON && cost <= by.limits.epsilon) {
-    const receipt = await ledger.charge(by.subject, `choice ${offer.token}`, costFrom(cost, noise)).catch(refused);
+    const receipt = await ledger.charge(by.subject, `choice ${offer.token}`, costFrom(cost, noise), by.consented).catch(refused);
     if (receipt?.fresh) {
       const quality = by.quality;
       applied = offer.policy;

@@ -4,6 +4,9 @@ import { TacitError } from "./errors.js";
 const VERSION = 1;
 const STORES = ["terms", "charges", "displays", "consents"];
 
+/** The stores of a transaction, by name. */
+export type Stores = (name: string) => IDBObjectStore;
+
 export class Database {
   private constructor(readonly db: IDBDatabase) {
     db.onversionchange = () => db.close(); // a page of a later version, or whoever clears the site's data, must not wait
@@ -23,7 +26,7 @@ export class Database {
    * One transaction over all stores. It is on the disk when this returns, and undone as a whole where `work` throws. Transactions
    * that write come one after the other, whichever tab they are from.
    */
-  async transact<T>(mode: IDBTransactionMode, work: (stores: (name: string) => IDBObjectStore) => Promise<T>): Promise<T> {
+  async transact<T>(mode: IDBTransactionMode, work: (stores: Stores) => Promise<T>): Promise<T> {
     let transaction: IDBTransaction | undefined;
     try {
       const begun = (transaction = this.db.transaction(STORES, mode, { durability: "strict" }));

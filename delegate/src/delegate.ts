@@ -8,8 +8,8 @@ import { checkedBudget } from "./budgets.js";
 import { Catalogue, type ItemId } from "./catalogue.js";
 import { choose, type Choosing } from "./choosing.js";
 import { BINARY, bodyOf, Client, isTransient, JSON_TYPE, jsonBytes, jsonOf, memberOf, type Answer } from "./client.js";
-import { hasConsented, setConsent } from "./consent.js";
-import { Database } from "./database.js";
+import { setConsent } from "./consent.js";
+import { Database, type Stores } from "./database.js";
 import { Displays, REPORTED, SHOWN, type Choice } from "./displays.js";
 import { refuseToBeWritten, unknownName } from "./errors.js";
 import { exactEta } from "./eta.js";
@@ -27,6 +27,7 @@ import { Profile } from "./profile.js";
 import { readingsOf, type Readings } from "./readings.js";
 import { Reply } from "./reply.js";
 import { Request } from "./request.js";
+import { Revocations } from "./revocations.js";
 import { scorerOf, type PrivateScorer } from "./scoring.js";
 import { promised, Signal } from "./signal.js";
 import { checkedSlots } from "./slots.js";
@@ -37,9 +38,10 @@ const TIDY_EVERY = 3_600_000; // milliseconds
 
 export class Delegate {
   readonly #profile = new Profile();
+  readonly #revocations: Revocations;
   readonly #client: Client;
   readonly #asking: Omit<Asking, "features">;
-  readonly #choosing: Omit<Choosing, "quality">;
+  readonly #choosing: Omit<Choosing, "quality" | "consented">;
   #scorer: PrivateScorer | null = null;
   #tidied = -Infinity;
 
@@ -47,11 +49,12 @@ export class Delegate {
     readonly catalogue: Catalogue,
     client: Client,
     asking: Omit<Asking, "features">,
-    choosing: Omit<Choosing, "quality">,
+    choosing: Omit<Choosing, "quality" | "consented">,
   ) {
     this.#client = client;
     this.#asking = asking;
     this.#choosing = choosing;
+    this.#revocations = new Revocations(asking.ledger.database, this.#profile);
   }
 
   /** Loads the server's catalogue and opens the ledger. Refused where the ledger was made with another budget or other slots. */
@@ -90,7 +93,9 @@ export class Delegate {
 
   /** Adds a rating, in memory only: nothing leaves, and nothing is written. */
   rate(item: ItemId, value: number): void {
-    this.#profile.rate(this.#place(item), value);
+    const [place, first] = [this.#place(item), this.#profile.size === 0];
+    this.#profile.rate(place, value);
+    if (first) this.#revocations.begun();
   }
 
   /** Removes a rating. A signal that is already drawn stays what it is. */
@@ -117,8 +122,11 @@ export class Delegate {
    * This slot's signal: drawn and charged the first time, after that the same bytes, in every tab. eta is the user's choice, never a
    * server's: signals with two etas are two signals, and both are charged.
    */
-  ask(eta: number | string): Promise<Asked> {
-    return ask(exactEta(eta), { ...this.#asking, features: () => this.features() });
+  async ask(eta: number | string): Promise<Asked> {
+    const exact = exactEta(eta);
+    await this.#revocations.heeded(); // also where there is a memo: the pick goes by the profile too
+    const features = (stores: Stores): Promise<Float64Array> => this.#revocations.heed(stores).then(() => this.features());
+    return ask(exact, { ...this.#asking, features });
   }
 
   /** Sends this slot's signal for a slate of `k` items and picks `t` of them here. The server does not learn which. */
@@ -163,11 +171,11 @@ export class Delegate {
   /** She no longer does: from the next offer on nothing private is read. The profile is wiped; what was spent stays spent. */
   async revoke(): Promise<void> {
     this.#profile.wipe();
-    await setConsent(this.#asking.ledger.database, false, this.#now());
+    await setConsent(this.#asking.ledger.database, false, this.#now()); // which wipes the profiles of other tabs
   }
 
   consented(): Promise<boolean> {
-    return hasConsented(this.#asking.ledger.database);
+    return this.#revocations.heeded();
   }
 
   /** Asks the server for an offer in a public context. null, no fill, where there is none or what came is none. */
@@ -199,8 +207,10 @@ export class Delegate {
     const started = performance.now();
     const scorer = this.#scorer;
     const quality = scorer === null ? null : (items: readonly string[]) => scorer(this.features(), items);
+    const consented = (stores: Stores): Promise<boolean> => this.#revocations.heed(stores);
     try {
-      return await choose(offer, { ...this.#choosing, quality });
+      await this.#revocations.heeded();
+      return await choose(offer, { ...this.#choosing, consented, quality });
     } finally {
       await nextTick(started);
     }

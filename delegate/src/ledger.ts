@@ -5,7 +5,7 @@
  * never privacy. What was drawn is then kept with its charge; the first to do so wins, and everybody sends that.
  */
 import { shown, unitsUp, type Budget, type Cost } from "./budgets.js";
-import { answer, Database, last } from "./database.js";
+import { answer, Database, last, type Stores } from "./database.js";
 import { conflict, TacitError } from "./errors.js";
 import { endOf, moment, startOf } from "./periods.js";
 
@@ -41,8 +41,6 @@ interface Row extends Cost {
   readonly content: Uint8Array | null;
 }
 
-type Stores = (name: string) => IDBObjectStore;
-
 export class Ledger {
   constructor(
     readonly database: Database,
@@ -65,9 +63,9 @@ export class Ledger {
 
   /**
    * Checks and writes in one transaction. The same `id` again is no second charge. Refused charges have charged nothing. `ready` is called
-   * where the charge fits, before it is written: what it throws undoes the charge.
+   * where the charge fits, before it is written, in the same transaction: what it throws undoes the charge.
    */
-  async charge(subject: string, id: string, cost: Cost, ready?: () => void): Promise<Receipt> {
+  async charge(subject: string, id: string, cost: Cost, ready?: (stores: Stores) => unknown): Promise<Receipt> {
     const now = moment(this.clock);
     return this.database.transact("readwrite", async (stores) => {
       const charges = stores("charges");
@@ -88,7 +86,7 @@ export class Ledger {
           `a charge of ${shown(cost.amount)} was refused; ${shown(allowed - spent)} of ${shown(allowed)} is left in this ${budget.per}.`,
         );
       }
-      ready?.();
+      await ready?.(stores);
       charges.add({ number: (tip?.number ?? 0) + 1, subject, id, at, ...cost, total: total + cost.amount, content: null } satisfies Row);
       return { fresh: true, stored: null };
     });

@@ -25,6 +25,10 @@ export class Profile {
     this.#ratings.clear();
   }
 
+  get size(): number {
+    return this.#ratings.size;
+  }
+
   /** A copy, in ascending order of places. */
   ratings(): Map<number, number> {
     return new Map([...this.#ratings].sort(([a], [b]) => a - b));

@@ -29,7 +29,7 @@ beforeEach(async () => {
       };
     },
   });
-  const features = (): Float64Array => {
+  const features = async (): Promise<Float64Array> => {
     steps.push("features");
     return Float64Array.of(1, 0, 0, 1);
   };
@@ -64,7 +64,7 @@ test("where nothing is left the features are not looked at", async () => {
 
 test("features outside the domain are refused, and nothing is charged", async () => {
   for (const odd of [Float64Array.of(2, 0, 0, 1), Float64Array.of(NaN, 0, 0, 1), Float64Array.of(0.5, 0, 0, 1), Float64Array.of(1, 0)]) {
-    const problem = await ask(ETA, { ...by, features: () => checkedFeatures(odd, 4) }).catch((found: unknown) => found);
+    const problem = await ask(ETA, { ...by, features: async () => checkedFeatures(odd, 4) }).catch((found: unknown) => found);
     expect(problem).toBeInstanceOf(TacitError);
     expect((problem as TacitError).code).toBe("invalid-features");
   }

@@ -625,9 +625,9 @@ async function ask(eta, by) {
   if (memo !== null) return { signal: Signal.fromBytes(memo), from: "memo" };
   let row = null;
   try {
-    const receipt = await ledger.charge(subject, id, cost, () => row = by.features());
+    const receipt = await ledger.charge(subject, id, cost, async (stores) => row = await by.features(stores));
     if (receipt.stored !== null) return { signal: Signal.fromBytes(receipt.stored), from: "memo" };
-    const drawn = drawSignal(row ?? by.features(), eta, noise).toBytes();
+    const drawn = drawSignal(row ?? await ledger.database.transact("readonly", by.features), eta, noise).toBytes();
     const kept = await ledger.keep(subject, id, drawn);
     return { signal: Signal.fromBytes(kept), from: kept === drawn ? "fresh" : "memo" };
   } catch (problem) {
@@ -705,20 +705,6 @@ function create(db) {
 function unavailable(problem) {
   if (problem instanceof TacitError) return problem;
   return new TacitError("ledger-unavailable", `the browser's database cannot be read or written now (${problem?.name}).`);
-}
-
-// src/consent.ts
-function setConsent(database, granted, now) {
-  return database.transact("readwrite", async (stores) => {
-    const table = stores("consents");
-    const found = await last(table);
-    if (found?.granted === granted) return;
-    const day = Math.max(Math.floor(now / DAY), found?.day ?? 0);
-    await answer(table.add({ number: (found?.number ?? 0) + 1, granted, day }));
-  });
-}
-function hasConsented(database) {
-  return database.transact("readonly", async (stores) => (await last(stores("consents")))?.granted ?? false);
 }
 
 // src/displays.ts
@@ -1031,12 +1017,12 @@ async function choose(offer, by) {
     const written = await displays.find(offer.token);
     return written === null ? null : choiceOf(written);
   }
-  const consented = await hasConsented(ledger.database);
+  const consented = await ledger.database.transact("readonly", by.consented);
   const cost = costOf(offer.policy);
   let [applied, scores] = [withoutCost(offer.policy), null];
   if (consented && follows && cost === 0) applied = offer.policy;
   else if (consented && follows && by.quality !== null && cost >= LEAST_EPSILON && cost <= by.limits.epsilon) {
-    const receipt = await ledger.charge(by.subject, `choice ${offer.token}`, costFrom(cost, noise)).catch(refused);
+    const receipt = await ledger.charge(by.subject, `choice ${offer.token}`, costFrom(cost, noise), by.consented).catch(refused);
     if (receipt?.fresh) {
       const quality = by.quality;
       applied = offer.policy;
@@ -1122,6 +1108,22 @@ function memberOf(body, name) {
 }
 var jsonBytes = (value) => new TextEncoder().encode(JSON.stringify(value));
 
+// src/consent.ts
+function setConsent(database, granted, now) {
+  return database.transact("readwrite", async (stores) => {
+    const table = stores("consents");
+    const found = await last(table);
+    if (granted && found?.granted) return;
+    const today = Math.max(Math.floor(now / DAY), found?.day ?? 0);
+    const day = found?.granted === granted ? found.day : today;
+    await answer(table.add({ number: (found?.number ?? 0) + 1, granted, day }));
+  });
+}
+async function standing(stores) {
+  const { number: number2, granted } = await last(stores("consents")) ?? { number: 0, granted: false };
+  return { granted, revoked: number2 - Number(granted) };
+}
+
 // src/impression.ts
 var context = text();
 var offerRequest = (said, consent) => ({
@@ -1152,7 +1154,7 @@ var Ledger = class {
   }
   /**
    * Checks and writes in one transaction. The same `id` again is no second charge. Refused charges have charged nothing. `ready` is called
-   * where the charge fits, before it is written: what it throws undoes the charge.
+   * where the charge fits, before it is written, in the same transaction: what it throws undoes the charge.
    */
   async charge(subject, id, cost, ready) {
     const now = moment(this.clock);
@@ -1175,7 +1177,7 @@ var Ledger = class {
           `a charge of ${shown(cost.amount)} was refused; ${shown(allowed - spent)} of ${shown(allowed)} is left in this ${budget.per}.`
         );
       }
-      ready?.();
+      await ready?.(stores);
       charges.add({ number: (tip?.number ?? 0) + 1, subject, id, at, ...cost, total: total + cost.amount, content: null });
       return { fresh: true, stored: null };
     });
@@ -1291,6 +1293,9 @@ var Profile = class {
   wipe() {
     this.#ratings.clear();
   }
+  get size() {
+    return this.#ratings.size;
+  }
   /** A copy, in ascending order of places. */
   ratings() {
     return new Map([...this.#ratings].sort(([a], [b]) => a - b));
@@ -1405,6 +1410,33 @@ function slateOf(filled, short) {
   return items;
 }
 
+// src/revocations.ts
+var Revocations = class {
+  constructor(database, profile) {
+    this.database = database;
+    this.profile = profile;
+  }
+  #seen = 0;
+  // the last revocation at the time when the profile was last begun
+  #looking = Promise.resolve();
+  /** The profile, which was empty, is begun now: revocations until now are none of its ratings. */
+  begun() {
+    const look = async (stores) => void (this.#seen = (await standing(stores)).revoked);
+    this.#looking = this.database.transact("readonly", look).catch(() => void 0);
+  }
+  /** Whether she consents now. What was begun before her last revocation is wiped. */
+  async heed(stores) {
+    const { granted, revoked } = await standing(stores);
+    if (revoked > this.#seen) this.profile.wipe();
+    return granted;
+  }
+  /** The same in a transaction of its own. */
+  async heeded() {
+    await this.#looking;
+    return this.database.transact("readonly", (stores) => this.heed(stores));
+  }
+};
+
 // src/ticks.ts
 var TICK = 100;
 function nextTick(started) {
@@ -1420,8 +1452,10 @@ var Delegate = class _Delegate {
     this.#client = client;
     this.#asking = asking;
     this.#choosing = choosing;
+    this.#revocations = new Revocations(asking.ledger.database, this.#profile);
   }
   #profile = new Profile();
+  #revocations;
   #client;
   #asking;
   #choosing;
@@ -1461,7 +1495,9 @@ var Delegate = class _Delegate {
   }
   /** Adds a rating, in memory only: nothing leaves, and nothing is written. */
   rate(item, value) {
-    this.#profile.rate(this.#place(item), value);
+    const [place, first] = [this.#place(item), this.#profile.size === 0];
+    this.#profile.rate(place, value);
+    if (first) this.#revocations.begun();
   }
   /** Removes a rating. A signal that is already drawn stays what it is. */
   forget(item) {
@@ -1483,8 +1519,11 @@ var Delegate = class _Delegate {
    * This slot's signal: drawn and charged the first time, after that the same bytes, in every tab. eta is the user's choice, never a
    * server's: signals with two etas are two signals, and both are charged.
    */
-  ask(eta) {
-    return ask(exactEta(eta), { ...this.#asking, features: () => this.features() });
+  async ask(eta) {
+    const exact = exactEta(eta);
+    await this.#revocations.heeded();
+    const features = (stores) => this.#revocations.heed(stores).then(() => this.features());
+    return ask(exact, { ...this.#asking, features });
   }
   /** Sends this slot's signal for a slate of `k` items and picks `t` of them here. The server does not learn which. */
   async recommend({ k = 5, t = 1, eta }) {
@@ -1525,7 +1564,7 @@ var Delegate = class _Delegate {
     await setConsent(this.#asking.ledger.database, false, this.#now());
   }
   consented() {
-    return hasConsented(this.#asking.ledger.database);
+    return this.#revocations.heeded();
   }
   /** Asks the server for an offer in a public context. null, no fill, where there is none or what came is none. */
   async offer(context2 = "") {
@@ -1555,8 +1594,10 @@ var Delegate = class _Delegate {
     const started = performance.now();
     const scorer = this.#scorer;
     const quality = scorer === null ? null : (items) => scorer(this.features(), items);
+    const consented = (stores) => this.#revocations.heed(stores);
     try {
-      return await choose(offer, { ...this.#choosing, quality });
+      await this.#revocations.heeded();
+      return await choose(offer, { ...this.#choosing, consented, quality });
     } finally {
       await nextTick(started);
     }
