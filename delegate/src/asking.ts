@@ -1,5 +1,5 @@
 /** Asking: this slot's signal, drawn and charged the first time, after that the same bytes, whatever is rated meanwhile. */
-import { costFrom, shown, unitsUp, type Budget } from "./budgets.js";
+import { costFrom, shown, spanOf, unitsUp, type Budget } from "./budgets.js";
 import type { Stores } from "./database.js";
 import { invalidParameter, TacitError } from "./errors.js";
 import type { Fraction } from "./fraction.js";
@@ -37,7 +37,7 @@ export async function ask(eta: Fraction, by: Asking): Promise<Asked> {
   const { ledger, subject, noise } = by;
   const cost = costFrom(promised(eta, by.dimension).epsilon, noise);
   if (cost.amount > unitsUp(by.budget.epsilon)) {
-    const least = `${shown(cost.amount)} of ${by.budget.epsilon} in each ${by.budget.per}`;
+    const least = `${shown(cost.amount)} of ${by.budget.epsilon} in ${spanOf(by.budget)}`;
     throw invalidParameter(`a signal with this eta never fits into the budget (${least}): ask with a larger eta.`);
   }
   const kind = `${by.version} ${eta.numerator}/${eta.denominator}`;

@@ -4,10 +4,10 @@
  * A charge is checked and written in one transaction, and is on the disk before anything is drawn: a crash in between loses budget,
  * never privacy. What was drawn is then kept with its charge; the first to do so wins, and everybody sends that.
  */
-import { shown, unitsUp, type Budget, type Cost } from "./budgets.js";
+import { renewalOf, shown, spanOf, unitsUp, windowOf, type Budget, type Cost } from "./budgets.js";
 import { answer, Database, last, type Stores } from "./database.js";
 import { conflict, TacitError } from "./errors.js";
-import { endOf, moment, startOf } from "./periods.js";
+import { moment } from "./periods.js";
 
 /** What is agreed with a subject, for good: a promise is kept, not edited. */
 export interface Terms {
@@ -28,7 +28,7 @@ export interface Statement {
   readonly spent: string;
   readonly left: string;
   readonly charges: number;
-  readonly renews: Date | null; // when the calendar opens the next window
+  readonly renews: Date | null; // when the calendar opens the next window; null for a lifetime, and where the window slides
   readonly entries: readonly { readonly at: Date; readonly what: string; readonly epsilon: string }[]; // oldest first
 }
 
@@ -83,7 +83,7 @@ export class Ledger {
       if (spent + cost.amount > allowed) {
         throw new TacitError(
           "budget-exhausted",
-          `a charge of ${shown(cost.amount)} was refused; ${shown(allowed - spent)} of ${shown(allowed)} is left in this ${budget.per}.`,
+          `a charge of ${shown(cost.amount)} was refused; ${shown(allowed - spent)} of ${shown(allowed)} is left; the budget is for ${spanOf(budget)}.`,
         );
       }
       await ready?.(stores);
@@ -126,9 +126,9 @@ export class Ledger {
       const rows = (await answer(
         stores("charges")
           .index("at")
-          .getAll(since(subject, startOf(budget.per, at))),
+          .getAll(since(subject, windowOf(budget, at))),
       )) as Row[];
-      const renews = endOf(budget.per, at);
+      const renews = renewalOf(budget, at);
       return {
         budget,
         spent: shown(spent),
@@ -150,7 +150,7 @@ async function spentBy(stores: Stores, subject: string, now: number) {
   const newest = await last<Row>(index, since(subject, -Infinity));
   const at = Math.max(now, newest?.at ?? 0);
   const total = newest?.total ?? 0;
-  const start = startOf(budget.per, at);
+  const start = windowOf(budget, at);
   const before =
     start === -Infinity ? null : await last<Row>(index, IDBKeyRange.bound([subject, -Infinity], [subject, start], false, true));
   return { budget, at, total, spent: total - (before?.total ?? 0) };

@@ -6,11 +6,11 @@ import { MOST_EPSILON } from "./policy.js";
 export interface Limits {
   /** The most that one offer may cost; 1 unless said. */
   readonly epsilon?: number;
-  /** For each server by itself; 10 a day unless said. A common one would show every server what she does elsewhere. */
+  /** For each server by itself; 10 in any 24 hours unless said. A common one would show every server what she does elsewhere. */
   readonly budget?: Budget;
 }
 
-export function checkedLimits({ epsilon = 1, budget = { epsilon: 10, per: "day" } }: Limits = {}): Required<Limits> {
+export function checkedLimits({ epsilon = 1, budget = { epsilon: 10, per: "day", sliding: true } }: Limits = {}): Required<Limits> {
   if (!(epsilon > 0 && epsilon <= MOST_EPSILON)) throw invalidParameter(`limits.epsilon lies above 0 and is at most ${MOST_EPSILON}.`);
   return { epsilon, budget: checkedBudget(budget) };
 }

@@ -172,6 +172,21 @@ describe("choosing", () => {
     }
   });
 
+  test("what offers may cost is for any 24 hours: midnight gives nothing back", async () => {
+    const delegate = await consenting();
+    const spend = async (count: number): Promise<number> => {
+      const found = await Promise.all(Array.from({ length: count }, () => delegate.choose(offered())));
+      return found.reduce((sum, choice) => sum + choice!.epsilon, 0);
+    };
+    now = Date.UTC(2026, 10, 17, 23, 59);
+    expect(await spend(12)).toBe(10);
+    now = Date.UTC(2026, 10, 18);
+    expect(await spend(12)).toBe(0);
+    expect(await delegate.selectionStatement()).toMatchObject({ spent: "10", renews: null, budget: { per: "day", sliding: true } });
+    now = Date.UTC(2026, 10, 18, 23, 59);
+    expect(await spend(12)).toBe(10);
+  });
+
   test("rules that this device does not follow are answered publicly: laplace, greedy, clipped scores", async () => {
     const delegate = await consenting();
     for (const policy of [

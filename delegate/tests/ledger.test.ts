@@ -2,7 +2,7 @@
 import "fake-indexeddb/auto";
 import fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
-import { unitsUp, type Budget } from "../src/budgets.js";
+import { checkedBudget, unitsUp, type Budget } from "../src/budgets.js";
 import { Database } from "../src/database.js";
 import { TacitError } from "../src/errors.js";
 import { Ledger } from "../src/ledger.js";
@@ -87,6 +87,32 @@ test("windows of the calendar begin anew at midnight and at the first of a month
   }
 });
 
+test("a sliding window holds any 24 hours or 31 days, to the millisecond, and midnight opens none", async () => {
+  for (const [per, length] of [
+    ["day", DAY],
+    ["month", 31 * DAY],
+  ] as const) {
+    place = `sliding ${per}`;
+    now = Date.UTC(2026, 10, 30, 23, 59); // a minute before another day and another month
+    const ledger = await opened({ epsilon: 1, per, sliding: true });
+    const first = now;
+    await ledger.charge("me", "a", cost(0.6));
+    now = Date.UTC(2026, 11, 1);
+    expect(await codeOf(ledger.charge("me", "b", cost(0.5)))).toBe("budget-exhausted");
+    await ledger.charge("me", "c", cost(0.4));
+    expect(await ledger.statement("me")).toMatchObject({ spent: "1", left: "0", charges: 2, renews: null });
+    now = first + length - 1;
+    expect(await codeOf(ledger.charge("me", "d", cost(0.1)))).toBe("budget-exhausted");
+    now = first + length; // the first charge is as old as the window is long: it is out
+    expect(await ledger.statement("me")).toMatchObject({ spent: "0.4", left: "0.6", charges: 1 });
+    await ledger.charge("me", "d", cost(0.6));
+    expect(await codeOf(ledger.charge("me", "e", cost(0.1)))).toBe("budget-exhausted");
+  }
+  for (const odd of [{ per: "lifetime", sliding: true } as const, { per: "day", sliding: 1 as unknown as boolean } as const])
+    expect(() => checkedBudget({ epsilon: 1, ...odd })).toThrow(TacitError);
+  expect(checkedBudget({ epsilon: 1, per: "day", sliding: false })).toEqual({ epsilon: 1, per: "day" }); // as it was agreed before
+});
+
 test("a clock that goes back opens no window again: the ledger's time does not", async () => {
   const ledger = await opened({ epsilon: 1, per: "day" });
   await ledger.charge("me", "a", cost(1));
@@ -148,8 +174,13 @@ const rowsOf = (ledger: Ledger): Promise<Row[]> =>
     return new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
   });
 
-/** The most that was spent in one window of the calendar. */
-function mostSpent(rows: readonly Row[], per: Budget["per"]): number {
+/** The most that was spent in one window: of the calendar, or of any that ends with a charge. */
+function mostSpent(rows: readonly Row[], per: Budget["per"], sliding = false): number {
+  if (sliding) {
+    const length = per === "day" ? DAY : 31 * DAY;
+    const within = (end: number): Row[] => rows.filter(({ at }) => at > end - length && at <= end);
+    return Math.max(0, ...rows.map(({ at }) => within(at).reduce((sum, { amount }) => sum + amount, 0)));
+  }
   const windows = new Map<string, number>();
   for (const { at, amount } of rows) {
     const window = per === "lifetime" ? "" : new Date(at).toISOString().slice(0, per === "day" ? 10 : 7);
@@ -164,10 +195,12 @@ test("several connections never overspend together, however their charges interl
     { minLength: 5, maxLength: 40 },
   );
   await fc.assert(
-    fc.asyncProperty(charges, fc.constantFrom("day" as const, "month" as const, "lifetime" as const), async (wished, per) => {
+    fc.asyncProperty(charges, fc.constantFrom("day", "month", "lifetime", "any day", "any month"), async (wished, window) => {
+      const sliding = window.startsWith("any ");
+      const per = window.replace("any ", "") as Budget["per"];
       place = `race ${(places += 1)}`;
       now = NOVEMBER;
-      const ledgers = await Promise.all([0, 1, 2].map(() => opened({ epsilon: 1e-6, per })));
+      const ledgers = await Promise.all([0, 1, 2].map(() => opened({ epsilon: 1e-6, per, ...(sliding && { sliding }) })));
       await Promise.all(
         wished.map(async ({ by, id, units, later }) => {
           await new Promise((resolve) => setTimeout(resolve, 0));
@@ -179,7 +212,7 @@ test("several connections never overspend together, however their charges interl
       );
       const rows = await rowsOf(ledgers[0]!);
       expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
-      expect(mostSpent(rows, per)).toBeLessThanOrEqual(1000);
+      expect(mostSpent(rows, per, sliding)).toBeLessThanOrEqual(1000);
       rows.forEach(({ at, amount, total }, row) => {
         const before = rows[row - 1] ?? { at: 0, total: 0 };
         expect(at).toBeGreaterThanOrEqual(before.at);
@@ -187,7 +220,7 @@ test("several connections never overspend together, however their charges interl
       });
       ledgers.forEach((ledger) => ledger.database.close());
     }),
-    { numRuns: 60 },
+    { numRuns: 100 },
   );
 });
 

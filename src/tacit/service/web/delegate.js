@@ -446,6 +446,10 @@ function requireWithin(refresh, per) {
 }
 
 // src/budgets.ts
+var LENGTHS = { day: DAY, month: 31 * DAY, lifetime: 0 };
+var windowOf = ({ per, sliding }, at) => sliding ? at - LENGTHS[per] + 1 : startOf(per, at);
+var renewalOf = ({ per, sliding }, at) => sliding ? null : endOf(per, at);
+var spanOf = ({ per, sliding }) => sliding ? `any ${LENGTHS[per] / 36e5} hours` : `each ${per}`;
 var DIGITS = 9;
 var UNITS = 10n ** BigInt(DIGITS);
 function unitsUp(epsilon) {
@@ -458,12 +462,15 @@ function shown(units) {
 }
 var costFrom = (epsilon, noise) => noise.caveat === null ? { amount: unitsUp(epsilon), unprotected: 0 } : { amount: 0, unprotected: 1 };
 function checkedBudget(budget) {
-  const { epsilon, per } = budget;
+  const { epsilon, per, sliding = false } = budget;
   const { numerator, denominator } = epsilon > 0 && ofDecimal(String(epsilon)) || { numerator: 0n, denominator: 1n };
   if (numerator === 0n || numerator * UNITS % denominator !== 0n || !Number.isSafeInteger(unitsUp(epsilon))) {
     throw invalidParameter("the epsilon of a budget is a number above 0 of at most nine decimals, and below 9 million.");
   }
-  return { epsilon, per: checkedPeriod("per", per) };
+  const found = { epsilon, per: checkedPeriod("per", per) };
+  if (!sliding) return found;
+  if (sliding !== true || per === "lifetime") throw invalidParameter("sliding is true or false, and a lifetime does not slide.");
+  return { ...found, sliding };
 }
 
 // src/discrete_laplace.ts
@@ -616,7 +623,7 @@ async function ask(eta, by) {
   const { ledger, subject, noise } = by;
   const cost = costFrom(promised(eta, by.dimension).epsilon, noise);
   if (cost.amount > unitsUp(by.budget.epsilon)) {
-    const least = `${shown(cost.amount)} of ${by.budget.epsilon} in each ${by.budget.per}`;
+    const least = `${shown(cost.amount)} of ${by.budget.epsilon} in ${spanOf(by.budget)}`;
     throw invalidParameter(`a signal with this eta never fits into the budget (${least}): ask with a larger eta.`);
   }
   const kind = `${by.version} ${eta.numerator}/${eta.denominator}`;
@@ -1174,7 +1181,7 @@ var Ledger = class {
       if (spent + cost.amount > allowed) {
         throw new TacitError(
           "budget-exhausted",
-          `a charge of ${shown(cost.amount)} was refused; ${shown(allowed - spent)} of ${shown(allowed)} is left in this ${budget.per}.`
+          `a charge of ${shown(cost.amount)} was refused; ${shown(allowed - spent)} of ${shown(allowed)} is left; the budget is for ${spanOf(budget)}.`
         );
       }
       await ready?.(stores);
@@ -1211,9 +1218,9 @@ var Ledger = class {
     return this.database.transact("readonly", async (stores) => {
       const { budget, spent, at } = await spentBy(stores, subject, now);
       const rows = await answer(
-        stores("charges").index("at").getAll(since(subject, startOf(budget.per, at)))
+        stores("charges").index("at").getAll(since(subject, windowOf(budget, at)))
       );
-      const renews = endOf(budget.per, at);
+      const renews = renewalOf(budget, at);
       return {
         budget,
         spent: shown(spent),
@@ -1233,14 +1240,14 @@ async function spentBy(stores, subject, now) {
   const newest = await last(index, since(subject, -Infinity));
   const at = Math.max(now, newest?.at ?? 0);
   const total = newest?.total ?? 0;
-  const start = startOf(budget.per, at);
+  const start = windowOf(budget, at);
   const before = start === -Infinity ? null : await last(index, IDBKeyRange.bound([subject, -Infinity], [subject, start], false, true));
   return { budget, at, total, spent: total - (before?.total ?? 0) };
 }
 var since = (subject, start) => IDBKeyRange.bound([subject, start], [subject, Infinity]);
 
 // src/limits.ts
-function checkedLimits({ epsilon = 1, budget = { epsilon: 10, per: "day" } } = {}) {
+function checkedLimits({ epsilon = 1, budget = { epsilon: 10, per: "day", sliding: true } } = {}) {
   if (!(epsilon > 0 && epsilon <= MOST_EPSILON)) throw invalidParameter(`limits.epsilon lies above 0 and is at most ${MOST_EPSILON}.`);
   return { epsilon, budget: checkedBudget(budget) };
 }

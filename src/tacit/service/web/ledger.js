@@ -6,6 +6,7 @@ import { counted, day, moment, plain } from "./words.js";
 /** @typedef {import("../../../../delegate/src/index.js").Statement} Statement */
 
 const PERIODS = /** @type {Record<string, string>} */ ({ day: "a day", month: "a month", lifetime: "in all" });
+const SPANS = /** @type {Record<string, string>} */ ({ day: "24 hours", month: "31 days" }); // of windows that slide
 
 /**
  * @param {Element} place
@@ -19,7 +20,8 @@ export function showLedger(place, statement, unit, next) {
   const entries = [...statement.entries].reverse();
   const paid = next !== undefined && entries.some(({ what }) => etaOf(what) === Number(next.eta));
   const fits = next !== undefined && !paid && next.epsilon <= left * (1 + 1e-9);
-  const per = PERIODS[statement.budget.per] ?? "";
+  const span = statement.budget.sliding ? SPANS[statement.budget.per] : null;
+  const per = span ? `in any ${span}` : PERIODS[statement.budget.per];
   fill(
     place,
     element(
@@ -43,7 +45,7 @@ export function showLedger(place, statement, unit, next) {
       ` of ${plain(budget)} spent, `,
       element("b", { "data-testid": "left" }, statement.left),
       " left",
-      element("span", { class: "quiet" }, ` · epsilon ${unit}${per ? `, ${per}` : ""}`),
+      element("span", { class: "quiet" }, ` · epsilon ${unit}, ${per}`),
     ),
     next &&
       element(
@@ -58,7 +60,11 @@ export function showLedger(place, statement, unit, next) {
     element(
       "p",
       { class: "quiet" },
-      statement.renews ? `Renews on ${day(statement.renews)} (UTC).` : "It does not renew on a day of the calendar.",
+      statement.renews
+        ? `Renews on ${day(statement.renews)} (UTC).`
+        : span
+          ? `What was spent is back ${span} after it was charged.`
+          : "It does not renew.",
     ),
     entries.length
       ? element(
