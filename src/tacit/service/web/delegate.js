@@ -618,10 +618,16 @@ function checkedSlots(refresh, perPeriod) {
   }
 }
 
+// src/turns.ts
+var inTurn = (name, work) => {
+  const locks = globalThis.navigator?.locks;
+  return locks === void 0 ? work() : locks.request(name, work);
+};
+
 // src/asking.ts
 async function ask(eta, by) {
-  const { ledger, subject, noise } = by;
-  const cost = costFrom(promised(eta, by.dimension).epsilon, noise);
+  const { ledger, subject } = by;
+  const cost = costFrom(promised(eta, by.dimension).epsilon, by.noise);
   if (cost.amount > unitsUp(by.budget.epsilon)) {
     const least = `${shown(cost.amount)} of ${by.budget.epsilon} in ${spanOf(by.budget)}`;
     throw invalidParameter(`a signal with this eta never fits into the budget (${least}): ask with a larger eta.`);
@@ -630,18 +636,21 @@ async function ask(eta, by) {
   const id = `${slotOf(moment(ledger.clock), by.refresh, by.perPeriod)} ${kind}`;
   const memo = await ledger.stored(subject, id);
   if (memo !== null) return { signal: Signal.fromBytes(memo), from: "memo" };
-  let row = null;
   try {
-    const receipt = await ledger.charge(subject, id, cost, async (stores) => row = await by.features(stores));
-    if (receipt.stored !== null) return { signal: Signal.fromBytes(receipt.stored), from: "memo" };
-    const drawn = drawSignal(row ?? await ledger.database.transact("readonly", by.features), eta, noise).toBytes();
-    const kept = await ledger.keep(subject, id, drawn);
-    return { signal: Signal.fromBytes(kept), from: kept === drawn ? "fresh" : "memo" };
+    return await inTurn(`tacit ${ledger.database.db.name} ${subject} ${id}`, () => draw(id, cost, eta, by));
   } catch (problem) {
     if (!(problem instanceof TacitError && problem.code === "budget-exhausted")) throw problem;
   }
   const older = await ledger.newest(subject, ` ${kind}`);
   return older === null ? { signal: Signal.nothing(by.dimension, eta), from: "nothing" } : { signal: Signal.fromBytes(older), from: "older" };
+}
+async function draw(id, cost, eta, { ledger, subject, features, noise }) {
+  let row = null;
+  const receipt = await ledger.charge(subject, id, cost, async (stores) => row = await features(stores));
+  if (receipt.stored !== null) return { signal: Signal.fromBytes(receipt.stored), from: "memo" };
+  const drawn = drawSignal(row ?? await ledger.database.transact("readonly", features), eta, noise).toBytes();
+  const kept = await ledger.keep(subject, id, drawn);
+  return { signal: Signal.fromBytes(kept), from: kept === drawn ? "fresh" : "memo" };
 }
 
 // src/database.ts
@@ -886,11 +895,11 @@ var SHIFT = BigInt(WEIGHT_BITS);
 var WHOLE = 1n << 2n * SHIFT;
 var supported = ({ rule, bounding, m, slots }) => rule !== "laplace" && rule !== "greedy" && bounding !== "clipped" && m * slots <= (bounding === "none" ? MOST_RANKED : MOST_COINS);
 function select(policy, scores, publicScores, noise) {
-  const draw = prepared(policy, publicScores);
-  if (draw !== null && scores?.length !== policy.m) {
+  const draw2 = prepared(policy, publicScores);
+  if (draw2 !== null && scores?.length !== policy.m) {
     throw new TacitError("invalid-input", "expected one private score for each candidate.");
   }
-  return draw === null ? selectPublicly(policy, noise) : draw(scores, noise);
+  return draw2 === null ? selectPublicly(policy, noise) : draw2(scores, noise);
 }
 function prepared(policy, publicScores) {
   if (publicScores.length !== policy.m || !publicScores.every(Number.isFinite) || !(supported(policy) || policy.m === 1)) {
@@ -903,8 +912,8 @@ function prepared(policy, publicScores) {
   return (scores, noise) => {
     const left = scores.map((_, place) => place);
     return draws.map(
-      (draw) => left.splice(
-        draw(
+      (draw2) => left.splice(
+        draw2(
           left.map((place) => scores[place]),
           noise
         ),
@@ -929,9 +938,9 @@ function topResponse(count, d, epsilon) {
   const total = best + (BigInt(count - d) << SHIFT);
   return (scores, noise) => {
     const order = ranked(scores);
-    const draw = below(total, noise);
-    const other = Number(draw - best >> SHIFT);
-    if (d > 1) return order[other < 0 ? Number(draw / weight) : d + other];
+    const draw2 = below(total, noise);
+    const other = Number(draw2 - best >> SHIFT);
+    if (d > 1) return order[other < 0 ? Number(draw2 / weight) : d + other];
     return other < 0 ? order[0] : other + Number(other >= order[0]);
   };
 }
@@ -951,8 +960,8 @@ function envelope(floors, epsilon) {
       weights[place] += given;
       spare -= given;
     }
-    let draw = leadingBits(noise, 2 * WEIGHT_BITS);
-    return weights.findIndex((one) => (draw -= one) < 0n);
+    let draw2 = leadingBits(noise, 2 * WEIGHT_BITS);
+    return weights.findIndex((one) => (draw2 -= one) < 0n);
   };
 }
 function permuteAndFlip(count, epsilon) {
