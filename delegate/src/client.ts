@@ -68,17 +68,22 @@ export class Client {
   }
 }
 
-/** Whether the same bytes are to be sent again later. Every other answer is final. */
+/** Whether the same bytes are to be sent again later, whoever answered so. */
 export const isTransient = (status: number): boolean => status === 0 || status === 408 || status === 429 || status >= 500;
 
+/** The stable code of a problem in the server's own words; null for anything else, such as the page of a gateway on the way. */
+export function codeOf({ body, headers }: Answer): string | null {
+  const code = /^application\/problem\+json *(;|$)/i.test(headers.get("Content-Type") ?? "") ? memberOf(body, "code") : null;
+  return typeof code === "string" && /^[a-z-]{1,40}$/.test(code) ? code : null;
+}
+
 /** The body of a 200; else the error that the server names, of whose own words nothing is shown. */
-export function bodyOf({ status, body }: Answer): Uint8Array {
-  if (status === 200) return body;
-  const code = memberOf(body, "code");
-  const known = typeof code === "string" && /^[a-z-]{1,40}$/.test(code);
+export function bodyOf(answer: Answer): Uint8Array {
+  const { status } = answer;
+  if (status === 200) return answer.body;
   const later = isTransient(status) ? " Try again later." : "";
   throw new TacitError(
-    status === 0 ? "unreachable" : known ? code : "refused-by-server",
+    status === 0 ? "unreachable" : (codeOf(answer) ?? "refused-by-server"),
     `the server answered with status ${status}.${later}`,
   );
 }

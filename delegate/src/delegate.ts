@@ -7,20 +7,20 @@ import { ask, type Asked, type Asking } from "./asking.js";
 import { checkedBudget } from "./budgets.js";
 import { Catalogue, type ItemId } from "./catalogue.js";
 import { choose, type Choosing } from "./choosing.js";
-import { BINARY, bodyOf, Client, isTransient, JSON_TYPE, jsonBytes, jsonOf, memberOf, type Answer } from "./client.js";
+import { BINARY, bodyOf, Client, JSON_TYPE, jsonBytes, jsonOf, type Answer } from "./client.js";
 import { setConsent } from "./consent.js";
 import { Database, type Stores } from "./database.js";
 import { Displays, REPORTED, SHOWN, type Choice } from "./displays.js";
-import { refuseToBeWritten, unknownName } from "./errors.js";
+import { invalidMessage, refuseToBeWritten, unknownName } from "./errors.js";
 import { exactEta } from "./eta.js";
 import { checkedFeatures, featuresOf, versionOf } from "./features.js";
-import { impression, offerRequest } from "./impression.js";
+import { impression, offerRequest, outcomeOf, type Outcome } from "./impression.js";
 import { Ledger, type Statement } from "./ledger.js";
 import { checkedLimits } from "./limits.js";
 import { estimator, placesOf } from "./multi_selection.js";
 import { systemNoise } from "./noise.js";
 import { isOffer, offerFromJSON, type Offer } from "./offer.js";
-import { OUTCOMES, type DelegateOptions, type Outcome, type Recommendation } from "./options.js";
+import type { DelegateOptions, Recommendation } from "./options.js";
 import { ranked } from "./order.js";
 import { moment, requireWithin } from "./periods.js";
 import { Profile } from "./profile.js";
@@ -138,6 +138,7 @@ export class Delegate {
     await nextTick(started);
     const received = bodyOf(await this.#client.post("/v1/multi-selection", sent, BINARY));
     const reply = Reply.fromBytes(received);
+    if (reply.k !== k) throw invalidMessage("the reply has another number of items than was asked for.");
     const slate = placesOf(reply, this.catalogue);
     const estimates = estimator(reply, this.catalogue.dimension)(this.features());
     const ids = slate.map((place) => this.catalogue.ids[place] as ItemId);
@@ -248,9 +249,7 @@ export class Delegate {
 
   async #report({ token, items }: Choice): Promise<Outcome | "pending"> {
     const answer = await this.#client.post("/v1/private-selection/impressions", jsonBytes(impression(token, items)), JSON_TYPE);
-    const found = memberOf(answer.body, "outcome");
-    const final = answer.status === 200 ? OUTCOMES.find((one) => one === found) : "refused";
-    const outcome = isTransient(answer.status) ? "pending" : (final ?? "pending"); // a 200 that is no answer is asked again
+    const outcome = outcomeOf(answer);
     if (outcome !== "pending") await this.#choosing.displays.mark(token, REPORTED).catch(() => undefined); // forgotten meanwhile
     return outcome;
   }

@@ -7,11 +7,6 @@ import type { Limits } from "./limits.js";
 import type { Noise } from "./noise.js";
 import type { Period } from "./periods.js";
 
-export const OUTCOMES = ["ok", "duplicate", "conflict", "unknown", "expired"] as const;
-
-/** A final answer to an impression. `refused`: the server took it for no impression at all. */
-export type Outcome = (typeof OUTCOMES)[number] | "refused";
-
 export interface DelegateOptions {
   /** The server's origin; the page's own unless said. */
   readonly server?: string;

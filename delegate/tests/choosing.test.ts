@@ -7,7 +7,7 @@ import { TacitError } from "../src/errors.js";
 import { systemNoise, type Noise } from "../src/noise.js";
 import { offerFromJSON, type Offer } from "../src/offer.js";
 import type { DelegateOptions } from "../src/options.js";
-import { FakeServer, offerOf } from "./fake_server.js";
+import { FakeServer, offerOf, problem } from "./fake_server.js";
 
 const NOW = Date.UTC(2026, 10, 17, 12);
 const DAY = 86_400_000;
@@ -297,7 +297,25 @@ describe("reporting", () => {
     },
   );
 
-  test("every other answer is final", async () => {
+  test.each([
+    ["a gateway's page", () => new Response("<html>Forbidden</html>", { status: 403, headers: { "Content-Type": "text/html" } })],
+    ["a code that is not the server's", () => problem("forbidden", 403, "application/json")],
+    ["a problem without a stable code", () => problem("No <b>entry</b>", 404)],
+    ["a problem whose code is no text", () => problem(7, 404)],
+    ["a page with status 200", () => new Response("<html>Sign in</html>", { headers: { "Content-Type": "text/html" } })],
+    ["an empty 204", () => new Response(null, { status: 204 })],
+  ])("%s in place of an answer is none: the report stays, and is counted when the server answers", async (_, answer) => {
+    const delegate = await consenting();
+    const choice = (await delegate.choose(offered()))!;
+    server.failing = answer();
+    expect(await delegate.shown(choice)).toBe("pending");
+    expect(await delegate.flush()).toBe(1);
+    server.failing = null;
+    expect(await delegate.flush()).toBe(0);
+    expect(server.impressions.get(choice.token)).toBe(JSON.stringify(choice.items));
+  });
+
+  test("an outcome, or a refusal in the server's own words, is final", async () => {
     const delegate = await consenting();
     for (const outcome of ["ok", "duplicate", "conflict", "unknown", "expired"]) {
       server.outcome = outcome;
@@ -306,8 +324,10 @@ describe("reporting", () => {
     server.outcome = "nonsense";
     expect(await delegate.shown((await delegate.choose(offered()))!)).toBe("pending");
     server.outcome = null;
-    server.failing = 422;
-    expect(await delegate.shown((await delegate.choose(offered()))!)).toBe("refused");
+    for (const refusal of [422, problem("not-found", 404, "application/problem+json; charset=utf-8")]) {
+      server.failing = refusal;
+      expect(await delegate.shown((await delegate.choose(offered()))!)).toBe("refused");
+    }
     server.failing = null;
     expect(await delegate.flush()).toBe(0);
   });

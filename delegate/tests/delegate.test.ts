@@ -249,6 +249,16 @@ describe("recommendations", () => {
     expect(sent).toHaveLength(3);
   });
 
+  test("a reply for another k is refused, whatever it has", async () => {
+    const delegate = await opened();
+    for (const k of [2, 4]) {
+      server.answeredK = k;
+      expect(await codeOf(delegate.recommend({ k: 3, eta: 0.1 }))).toBe("invalid-message");
+    }
+    server.answeredK = 3;
+    expect((await delegate.recommend({ k: 3, eta: 0.1 })).slate).toHaveLength(3);
+  });
+
   test("a slate shorter than k has no repeats, one with a stranger is refused", async () => {
     const delegate = await opened();
     server.slate = [9, 1];

@@ -39,8 +39,9 @@ export class FakeServer {
   offers: unknown[] = []; // taken from the front; without any there is no fill
   parts = 2; // of the scorer
   scorer: "linear" | "missing" | "other" = "linear";
-  failing: number | "network" | null = null; // what reports are answered with
+  failing: number | "network" | Response | null = null; // what reports are answered with
   slate: number[] = IDS;
+  answeredK: number | null = null; // instead of what was asked for
   outcome: string | null = null; // said instead of the right one
 
   readonly fetch = (async (input: RequestInfo | URL, init: RequestInit = {}) => {
@@ -56,9 +57,10 @@ export class FakeServer {
     if (path === "/v1/catalogue") return Response.json(this.catalogue);
     if (path.startsWith("/v1/private-selection/scorer")) return this.#part(Number(new URLSearchParams(path.split("?")[1]).get("part")));
     if (this.failing === "network") throw new TypeError("fetch failed");
-    if (this.failing !== null) return Response.json({ code: "too-many-requests" }, { status: this.failing });
+    if (this.failing instanceof Response) return this.failing.clone();
+    if (this.failing !== null) return problem("too-many-requests", this.failing);
     if (path === "/v1/multi-selection") {
-      const { k } = Request.fromBytes(body!);
+      const k = this.answeredK ?? Request.fromBytes(body!).k;
       const slate = this.slate.slice(0, k);
       const rows = matrix(slate);
       for (let spare = slate.length; spare < k; spare += 1) rows.push(...rows.slice(-1 - DIMENSION));
@@ -77,7 +79,7 @@ export class FakeServer {
   }
 
   #part(part: number): Response {
-    if (this.scorer === "missing") return Response.json({ code: "not-found" }, { status: 404 });
+    if (this.scorer === "missing") return problem("not-found", 404);
     const size = IDS.length / this.parts;
     const ids = IDS.slice(part * size, (part + 1) * size);
     const kind = this.scorer === "linear" ? "linear-map" : "none";
@@ -85,6 +87,9 @@ export class FakeServer {
     return binary(replyToBytes(reply), { "Tacit-Parts": String(this.parts) });
   }
 }
+
+export const problem = (code: unknown, status: number, type = "application/problem+json"): Response =>
+  new Response(JSON.stringify({ code }), { status, headers: { "Content-Type": type } });
 
 const binary = (bytes: Uint8Array, more: Record<string, string> = {}): Response =>
   new Response(bytes as BodyInit, { headers: { "Content-Type": "application/vnd.tacit", ...more } });

@@ -1098,13 +1098,16 @@ var Client = class {
   }
 };
 var isTransient = (status) => status === 0 || status === 408 || status === 429 || status >= 500;
-function bodyOf({ status, body }) {
-  if (status === 200) return body;
-  const code = memberOf(body, "code");
-  const known = typeof code === "string" && /^[a-z-]{1,40}$/.test(code);
+function codeOf({ body, headers }) {
+  const code = /^application\/problem\+json *(;|$)/i.test(headers.get("Content-Type") ?? "") ? memberOf(body, "code") : null;
+  return typeof code === "string" && /^[a-z-]{1,40}$/.test(code) ? code : null;
+}
+function bodyOf(answer2) {
+  const { status } = answer2;
+  if (status === 200) return answer2.body;
   const later = isTransient(status) ? " Try again later." : "";
   throw new TacitError(
-    status === 0 ? "unreachable" : known ? code : "refused-by-server",
+    status === 0 ? "unreachable" : codeOf(answer2) ?? "refused-by-server",
     `the server answered with status ${status}.${later}`
   );
 }
@@ -1148,6 +1151,12 @@ var offerRequest = (said, consent) => ({
   consent: Number(consent)
 });
 var impression = (token, items) => ({ version: 1, token, items });
+var OUTCOMES = ["ok", "duplicate", "conflict", "unknown", "expired"];
+function outcomeOf(answer2) {
+  const said = memberOf(answer2.body, "outcome");
+  if (answer2.status === 200) return OUTCOMES.find((one) => one === said) ?? "pending";
+  return isTransient(answer2.status) || codeOf(answer2) === null ? "pending" : "refused";
+}
 
 // src/ledger.ts
 var Ledger = class {
@@ -1286,9 +1295,6 @@ function offerFromJSON(value) {
   return Object.freeze(offer);
 }
 var isOffer = (value) => CHECKED.has(value);
-
-// src/options.ts
-var OUTCOMES = ["ok", "duplicate", "conflict", "unknown", "expired"];
 
 // src/profile.ts
 var MOST_RATING = 1e6;
@@ -1550,6 +1556,7 @@ var Delegate = class _Delegate {
     await nextTick(started);
     const received = bodyOf(await this.#client.post("/v1/multi-selection", sent, BINARY));
     const reply = Reply.fromBytes(received);
+    if (reply.k !== k) throw invalidMessage("the reply has another number of items than was asked for.");
     const slate = placesOf(reply, this.catalogue);
     const estimates = estimator(reply, this.catalogue.dimension)(this.features());
     const ids = slate.map((place) => this.catalogue.ids[place]);
@@ -1645,9 +1652,7 @@ var Delegate = class _Delegate {
   }
   async #report({ token, items }) {
     const answer2 = await this.#client.post("/v1/private-selection/impressions", jsonBytes(impression(token, items)), JSON_TYPE);
-    const found = memberOf(answer2.body, "outcome");
-    const final = answer2.status === 200 ? OUTCOMES.find((one) => one === found) : "refused";
-    const outcome = isTransient(answer2.status) ? "pending" : final ?? "pending";
+    const outcome = outcomeOf(answer2);
     if (outcome !== "pending") await this.#choosing.displays.mark(token, REPORTED).catch(() => void 0);
     return outcome;
   }
