@@ -18,6 +18,8 @@ export interface Readings {
   readonly oneRatingAdded: number;
   /** Of the one of her ratings that weighs most; null where she has none. */
   readonly oneRatingRemoved: number | null;
+  /** Of the one of her ratings that weighs most, from liked to disliked or back: both blocks move. null where she has none. */
+  readonly oneRatingMoved: number | null;
   /** Between any two users whatever. */
   readonly anywhere: number;
 }
@@ -30,14 +32,20 @@ export function readingsOf(eta: Fraction, space: FeatureSpace, ratings: Readonly
   const blocks = blockSums(countsOf(space, ratings));
   const most = space.genres.reduce((found, own) => Math.max(found, own.length), 0);
   const added = Math.max(...blocks.map((count) => movedByOneRating(count, most))); // it grows with the genres of the item
-  const removed = [...ratings].map(([place, value]) => {
+  let [removed, moved] = [0, 0];
+  for (const [place, value] of ratings) {
     const size = space.genres[place]?.length ?? 0;
-    return movedByOneRating(blocks[value >= space.likedFrom ? 0 : 1] - size, size); // counted without the item
-  });
+    const [own, other] = value >= space.likedFrom ? blocks : [blocks[1], blocks[0]];
+    const gone = movedByOneRating(own - size, size); // counted without the item
+    removed = Math.max(removed, gone);
+    moved = Math.max(moved, gone + movedByOneRating(other, size));
+  }
+  const ofHers = (distance: number): number | null => (ratings.size === 0 ? null : within(distance));
   const readings = {
     perUnit: protects ? epsilon : Infinity,
     oneRatingAdded: within(added),
-    oneRatingRemoved: removed.length === 0 ? null : within(removed.reduce((worst, one) => Math.max(worst, one), 0)),
+    oneRatingRemoved: ofHers(removed),
+    oneRatingMoved: ofHers(moved),
     anywhere: at(DIAMETER),
   };
   Object.defineProperty(readings, "toJSON", { value: () => refuseToBeWritten("a reading") });

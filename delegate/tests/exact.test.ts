@@ -27,10 +27,10 @@ test("the digest of a feature space is the one that Python's device puts into it
 });
 
 test.each([
-  ["0.1", [10.0, 15.000076293958955, 12.000076293956226, 40.00007629394531], 10.000076293954407, 10_000_000_000],
-  ["0.3", [3.3333333333333335, 5.000025431319652, 4.000025431318742, 13.33335876464844], 3.3333587646514697, 3_333_333_334],
-  ["1/7", [7.0, 10.500053405771268, 8.40005340576936, 28.00005340576172], 7.000053405768085, 7_000_000_000],
-  ["2", [0.5, 0.7500038146979477, 0.6000038146978113, 2.0000038146972656], 0.5000038146977204, 500_000_000],
+  ["0.1", [10.0, 15.000076293958955, 12.000076293956226, 27.000076293969872, 40.00007629394531], 10.000076293954407, 10_000_000_000],
+  ["0.3", [3.3333333333333335, 5.000025431319652, 4.000025431318742, 9.000025431323293, 13.33335876464844], 3.3333587646514697, 3_333_333_334],
+  ["1/7", [7.0, 10.500053405771268, 8.40005340576936, 18.900053405778912, 28.00005340576172], 7.000053405768085, 7_000_000_000],
+  ["2", [0.5, 0.7500038146979477, 0.6000038146978113, 1.3500038146984936, 2.0000038146972656], 0.5000038146977204, 500_000_000],
 ] as const)("readings and the price of a signal with eta = %s are those of Python's device", (eta, all, added, price) => {
   const readings = readingsOf(
     exactEta(eta),
@@ -44,7 +44,7 @@ test.each([
   );
   expect(Object.values(readings)).toEqual(all);
   const empty = readingsOf(exactEta(eta), SPACE, new Map(), true);
-  expect([empty.oneRatingAdded, empty.oneRatingRemoved]).toEqual([added, null]);
+  expect([empty.oneRatingAdded, empty.oneRatingRemoved, empty.oneRatingMoved]).toEqual([added, null, null]);
   expect(unitsUp(readings.perUnit)).toBe(price);
   expect(readingsOf(exactEta(eta), SPACE, new Map(), false).anywhere).toBe(Infinity);
   expect(() => JSON.stringify(readings)).toThrow(TacitError);

@@ -7,6 +7,7 @@ import { checkedFeatures, featuresOf } from "../src/features.js";
 import { replyFromJSON, replyToBytes, replyToJSON, requestFromJSON, requestToJSON, signalFromJSON, signalToJSON } from "./forms.js";
 import { pick } from "../src/multi_selection.js";
 import type { Period } from "../src/periods.js";
+import { readingsOf } from "../src/readings.js";
 import { Reply } from "../src/reply.js";
 import { Request } from "../src/request.js";
 import { Signal } from "../src/signal.js";
@@ -14,7 +15,7 @@ import { slotOf } from "../src/slots.js";
 import { bytesOf, hexadecimalOf } from "./given_noise.js";
 
 test("there is a test for every family", () => {
-  const run = ["features", "requests", "signals", "replies", "refused_requests", "refused_replies", "picks", "slots", "etas"];
+  const run = ["features", "requests", "signals", "replies", "refused_requests", "refused_replies", "picks", "slots", "etas", "readings"];
   const notCases = ["about", "genres"];
   expect(Object.keys(vectors).sort()).toEqual([...run, ...notCases].sort());
 });
@@ -55,6 +56,19 @@ test.each(vectors.picks)("picks: $name", ({ reply, features, t, estimates, picke
   const found = pick(Reply.fromBytes(bytesOf(reply)), Float64Array.from(features), t);
   expect(found.picked.map(String)).toEqual(picked);
   estimates?.forEach((estimate, place) => expect(found.estimates[place]).toBeCloseTo(estimate, 6));
+});
+
+test.each(vectors.readings)("readings: $name", ({ eta, ratings, others, epsilons }) => {
+  const genres = [...ratings.map((rating) => rating.genres), ...others].map((own: string[]) => own.map((genre) => vectors.genres.indexOf(genre)));
+  const given = new Map(ratings.map((rating, place) => [place, rating.value]));
+  const found = readingsOf(exactEta(eta), { names: vectors.genres, likedFrom: 4, genres }, given, true);
+  expect({ ...found }).toEqual({
+    perUnit: epsilons.per_unit,
+    oneRatingAdded: epsilons.added,
+    oneRatingRemoved: epsilons.removed,
+    oneRatingMoved: epsilons.moved,
+    anywhere: epsilons.anywhere,
+  });
 });
 
 test.each(vectors.slots)("slots: $slot", ({ at, refresh, per_period, slot }) => {

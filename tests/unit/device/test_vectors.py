@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 from tacit.device import slot_of
-from tacit.device.multi_selection import best, estimator
+from tacit.device.multi_selection import best, estimator, mechanism_of
+from tacit.device.readings import readings_of
 from tacit.errors import InvalidMessage
 from tacit.messages.multi_selection import Reply, Request, Signal, exact_eta
 from tacit.models.features import GenreProfile
@@ -24,7 +26,7 @@ def each(name: str) -> Any:
 def test_there_is_something_of_everything() -> None:
     least = {"features": 4, "requests": 5, "signals": 1, "replies": 7, "refused_requests": 10, "refused_replies": 8}
     assert {name: len(CASES[name]) >= count for name, count in least.items()} == dict.fromkeys(least, True)
-    assert len(CASES["picks"]) >= 8
+    assert min(len(CASES["picks"]), len(CASES["readings"])) >= 8
 
 
 @each("features")
@@ -83,6 +85,27 @@ def test_picks(case: dict[str, Any]) -> None:
     if case["estimates"] is not None:
         np.testing.assert_allclose(estimates, case["estimates"], atol=1e-6)
     assert [str(reply.items[place]) for place in best(estimates, case["t"])] == case["picked"]
+
+
+@each("readings")
+def test_readings(case: dict[str, Any]) -> None:
+    films = [rating["genres"] for rating in case["ratings"]] + case["others"]
+    flags = np.zeros((len(films), len(CASES["genres"])), dtype=bool)
+    for row, genres in enumerate(films):
+        flags[row, [CASES["genres"].index(genre) for genre in genres]] = True
+    space, eta = GenreProfile(flags), Fraction(case["eta"])
+    values = np.array([rating["value"] for rating in case["ratings"]], dtype=float)
+    signal = mechanism_of(space, eta).guarantee
+    found = readings_of(eta, signal, space, (np.arange(len(values)), values), rng=np.random.default_rng())
+    assert found.one_rating is not None
+    named = {
+        "per_unit": found.signal,
+        "added": found.one_rating.added,
+        "removed": found.one_rating.removed,
+        "moved": found.one_rating.moved,
+        "anywhere": found.anywhere,
+    }
+    assert {name: one and one.epsilon for name, one in named.items()} == case["epsilons"]
 
 
 @each("slots")

@@ -1337,14 +1337,20 @@ function readingsOf(eta, space, ratings, protects) {
   const blocks = blockSums(countsOf(space, ratings));
   const most = space.genres.reduce((found, own) => Math.max(found, own.length), 0);
   const added = Math.max(...blocks.map((count) => movedByOneRating(count, most)));
-  const removed = [...ratings].map(([place, value]) => {
+  let [removed, moved] = [0, 0];
+  for (const [place, value] of ratings) {
     const size = space.genres[place]?.length ?? 0;
-    return movedByOneRating(blocks[value >= space.likedFrom ? 0 : 1] - size, size);
-  });
+    const [own, other] = value >= space.likedFrom ? blocks : [blocks[1], blocks[0]];
+    const gone = movedByOneRating(own - size, size);
+    removed = Math.max(removed, gone);
+    moved = Math.max(moved, gone + movedByOneRating(other, size));
+  }
+  const ofHers = (distance) => ratings.size === 0 ? null : within(distance);
   const readings = {
     perUnit: protects ? epsilon : Infinity,
     oneRatingAdded: within(added),
-    oneRatingRemoved: removed.length === 0 ? null : within(removed.reduce((worst, one) => Math.max(worst, one), 0)),
+    oneRatingRemoved: ofHers(removed),
+    oneRatingMoved: ofHers(moved),
     anywhere: at(DIAMETER)
   };
   Object.defineProperty(readings, "toJSON", { value: () => refuseToBeWritten("a reading") });

@@ -41,6 +41,9 @@ export function startEta(app) {
         readings.oneRatingRemoved === null
           ? null
           : line("One film less", readings.oneRatingRemoved, "Without any one of your ratings, it becomes at most "),
+        readings.oneRatingMoved === null
+          ? null
+          : line("One film on the other side", readings.oneRatingMoved, "With any one like turned into a dislike, or back, it becomes at most "),
         line("You or anybody", readings.anywhere, "Compared with any other person, at most "),
       ),
       element("p", {}, verdict(readings)),
@@ -75,9 +78,9 @@ function line(head, epsilon, sentence) {
   );
 }
 
-/** @param {{ oneRatingAdded: number, oneRatingRemoved: number | null, anywhere: number }} readings */
-function verdict({ oneRatingAdded, oneRatingRemoved, anywhere }) {
-  const one = Math.max(oneRatingAdded, oneRatingRemoved ?? 0);
+/** @param {import("../../../../delegate/src/index.js").Readings} readings */
+function verdict({ oneRatingAdded, oneRatingRemoved, oneRatingMoved, anywhere }) {
+  const one = Math.max(oneRatingAdded, oneRatingRemoved ?? 0, oneRatingMoved ?? 0);
   if (worth(anywhere).level === "good")
     return (
       "Plainly: even your taste as a whole is mostly hidden. What the server offers then owes little to you, and " +
