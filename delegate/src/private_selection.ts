@@ -46,9 +46,8 @@ export function prepared(policy: Policy, publicScores: readonly number[]): ((sco
     throw invalidParameter(`this device does not follow ${policy.rule} with these public scores.`);
   }
   if (costOf(policy) === 0) return null;
-  // slots are filled one after the other, each at its share of epsilon, rounded down; earlier picks are public by then
-  const { numerator, denominator } = ofFloat(policy.epsilon);
-  const each = down(fraction(numerator, denominator * BigInt(policy.slots)));
+  // slots are filled one after the other; earlier picks are public by then
+  const each = shareOf(policy);
   const draws = Array.from({ length: policy.slots }, (_, pick) => oneOf(policy, each, policy.m - pick));
   return (scores, noise) => {
     const left = scores.map((_, place) => place);
@@ -63,6 +62,12 @@ export function prepared(policy: Policy, publicScores: readonly number[]): ((sco
         )[0]!,
     );
   };
+}
+
+/** The epsilon of one slot, rounded down: that of all of them together is at most the policy's. */
+export function shareOf({ epsilon, slots }: Policy): number {
+  const { numerator, denominator } = ofFloat(epsilon);
+  return down(fraction(numerator, denominator * BigInt(slots)));
 }
 
 /** The publicly best; or, for the server's own exploration and for an rr whose candidates are all the best, any of them. */

@@ -255,6 +255,20 @@ describe("choosing", () => {
     ]);
   });
 
+  test("until a day after its offer has expired a token finds its choice, also after displays were tidied", async () => {
+    const delegate = await consenting();
+    const offer = offered({ expires: Math.floor(now / 1000) + 600 });
+    const choice = await delegate.choose(offer);
+    now += 600_000 + 23 * 3_600_000;
+    expect(await delegate.flush()).toBe(0); // tidies
+    await delegate.choose(offered()); // and so does this
+    expect(choice).not.toBeNull();
+    expect(await delegate.choose(offer)).toEqual(choice);
+    now += 3_600_000 + 2_000;
+    await delegate.flush();
+    expect(await delegate.choose(offer)).toBeNull(); // a day and a second: it is gone, and has expired
+  });
+
   test("displays are forgotten a day after their offers expired, charges are not", async () => {
     const delegate = await consenting();
     const offer = offered();

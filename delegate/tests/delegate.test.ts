@@ -7,7 +7,7 @@ import { TacitError } from "../src/errors.js";
 import { systemNoise, type Noise } from "../src/noise.js";
 import type { DelegateOptions } from "../src/options.js";
 import { Request } from "../src/request.js";
-import { CATALOGUE, FakeServer } from "./fake_server.js";
+import { CATALOGUE, FakeServer, offerOf } from "./fake_server.js";
 import { SeededNoise } from "./given_noise.js";
 
 const NOVEMBER = Date.UTC(2026, 10, 17, 12);
@@ -217,16 +217,21 @@ describe("recommendations", () => {
   test("nothing but the message leaves: no cookie, no referrer, no cache, no redirect", async () => {
     const delegate = await opened();
     await delegate.recommend({ eta: 0.1 });
-    const { init, body } = server.seen[1]!;
-    expect(init).toMatchObject({
-      method: "POST",
-      credentials: "omit",
-      referrerPolicy: "no-referrer",
-      cache: "no-store",
-      redirect: "error",
-    });
-    expect(Object.keys(init.headers!).sort()).toEqual(["Accept", "Content-Type"]);
-    expect(body).toHaveLength(16 + 4 * 6);
+    server.offers = [offerOf({}, now)];
+    await delegate.shown((await delegate.choose((await delegate.offer())!))!);
+    const [offers, impressions] = ["/v1/private-selection/offers", "/v1/private-selection/impressions"];
+    expect(server.seen.map(({ path }) => path.replace(/part=\d/, "part"))).toEqual([
+      ...["/v1/catalogue", "/v1/multi-selection"],
+      ...["/v1/private-selection/scorer?part", "/v1/private-selection/scorer?part", offers, impressions],
+    ]);
+    for (const { init, method, body } of server.seen) {
+      const { headers, signal, body: _, ...said } = init;
+      expect(said).toEqual({ method, credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store", redirect: "error" });
+      expect(Object.keys(headers!).sort()).toEqual(method === "GET" ? ["Accept"] : ["Accept", "Content-Type"]);
+      expect(signal).toBeInstanceOf(AbortSignal); // whoever does not answer is not waited for
+      expect(body === null).toBe(method === "GET");
+    }
+    expect(server.seen[1]!.body).toHaveLength(16 + 4 * 6);
   });
 
   test("odd k and t are refused before any noise", async () => {

@@ -1,10 +1,12 @@
 // Do selections come as their laws say? False alarms: one in a billion for each test, and nothing is retried.
 import { describe, expect, test } from "vitest";
+import { STEPS } from "../src/boxes.js";
+import { rateOf } from "../src/calibration.js";
 import { exponentialCoin } from "../src/coins.js";
-import { fraction } from "../src/fraction.js";
+import { fraction, ofFloat, times, type Fraction } from "../src/fraction.js";
 import { systemNoise, type Noise } from "../src/noise.js";
 import { policyFromJSON, type Policy } from "../src/policy.js";
-import { select } from "../src/private_selection.js";
+import { select, shareOf } from "../src/private_selection.js";
 import { placeBelow } from "../src/uniform.js";
 import { SeededNoise } from "./given_noise.js";
 import { lawOf, pValue } from "./laws.js";
@@ -126,6 +128,57 @@ test("the loss of pf and gumbel between opposite corners is at most epsilon, and
     const worst = lawOf(by, [0, ...new Array<number>(m - 1).fill(1)])[0]!;
     expect(Math.log(best / worst)).toBeLessThanOrEqual(epsilon + 1e-9);
     expect(Math.log(best / worst)).toBeGreaterThan(0.99 * epsilon);
+  }
+});
+
+/** 2^BITS e^x, to within a few units: its Taylor series at x / 2^12, squared twelve times. */
+const BITS = 320n;
+function wideExp({ numerator, denominator }: Fraction): bigint {
+  const small = (numerator << (BITS - 12n)) / denominator;
+  let [term, sum] = [1n << BITS, 0n];
+  for (let n = 1n; term !== 0n; n += 1n) {
+    sum += term;
+    term = ((term * small) >> BITS) / n;
+  }
+  for (let round = 0; round < 12; round += 1) sum = (sum * sum) >> BITS;
+  return sum;
+}
+
+/** 2^BITS e^loss between opposite corners (docs/proofs/private-selection.md), for lambda = rate * STEPS. */
+function wideLoss(rule: "gumbel" | "pf", k: number, rate: Fraction): bigint {
+  const grown = wideExp(fraction(rate.numerator * BigInt(STEPS), rate.denominator)); // e^lambda
+  const one = 1n << BITS;
+  if (rule === "gumbel") return (grown * (one + BigInt(k - 1) * grown)) / (grown + BigInt(k - 1) * one);
+  const flip = one - (one * one) / grown; // 1 - e^-lambda
+  let power = one;
+  for (let place = 0; place < k; place += 1) power = (power * flip) >> BITS;
+  return (((grown * grown) >> BITS) * (one - power)) >> BITS;
+}
+
+test("in wide arithmetic the calibrated loss is at most epsilon, whatever floats did; a rate a billionth larger would be too much", () => {
+  for (const rule of ["gumbel", "pf"] as const) {
+    for (const k of [2, 3, 10, 200]) {
+      for (const epsilon of [0.001, 0.1, 0.5, 1, 3, 10, 40]) {
+        const rate = rateOf(rule, k, epsilon);
+        const allowed = wideExp(ofFloat(epsilon));
+        expect(wideLoss(rule, k, rate) <= allowed, `${rule} ${k} ${epsilon}`).toBe(true);
+        if (epsilon < 0.1) continue; // there the margin is larger than a billionth
+        expect(wideLoss(rule, k, times(rate, fraction(1_000_000_001n, 1_000_000_000n))) > allowed, `${rule} ${k} ${epsilon}`).toBe(true);
+      }
+    }
+  }
+});
+
+test("the shares of all slots together are at most epsilon, and no larger float would do", () => {
+  for (const epsilon of [0.001, 0.1, 0.3, 1, 1.7, 10, 40]) {
+    for (const slots of [1, 2, 3, 7, 11, 100]) {
+      const share = shareOf(policy("pf", 100, epsilon, { slots }));
+      const sum = (each: Fraction): bigint => each.numerator * BigInt(slots) * ofFloat(epsilon).denominator;
+      const most = (each: Fraction): bigint => ofFloat(epsilon).numerator * each.denominator;
+      const [exact, next] = [ofFloat(share), ofFloat(share * (1 + 2 ** -52))];
+      expect(sum(exact) <= most(exact), `${epsilon} ${slots}`).toBe(true);
+      expect(sum(next) > most(next), `${epsilon} ${slots}`).toBe(true);
+    }
   }
 });
 

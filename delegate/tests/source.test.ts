@@ -61,3 +61,28 @@ test("no byte of noise is given twice, and what is given is not kept", () => {
     systemNoise.draw(4096);
   }
 });
+
+test("noise that was used is not found in memory: its bytes are zeros, those to come are not", () => {
+  const original = crypto.getRandomValues.bind(crypto);
+  const buffers: Uint8Array[] = [];
+  Object.defineProperty(crypto, "getRandomValues", {
+    configurable: true,
+    value: (bytes: Uint8Array) => {
+      buffers.push(bytes);
+      return bytes.fill(0xab);
+    },
+  });
+  try {
+    systemNoise.draw(5000); // more than is left of any older buffer: a buffer of its own, used up
+    expect([buffers.length, buffers[0]!.length]).toEqual([1, 5000]);
+    expect(buffers[0]!.every((byte) => byte === 0)).toBe(true);
+    expect(Array.from(systemNoise.draw(3))).toEqual([0xab, 0xab, 0xab]); // what is given is a copy
+    systemNoise.draw(7);
+    const [used, left] = [buffers[1]!.subarray(0, 10), buffers[1]!.subarray(10)];
+    expect(used.every((byte) => byte === 0)).toBe(true);
+    expect(left.every((byte) => byte === 0xab)).toBe(true);
+  } finally {
+    Object.defineProperty(crypto, "getRandomValues", { configurable: true, value: original });
+    systemNoise.draw(5000);
+  }
+});

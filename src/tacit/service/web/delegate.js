@@ -906,8 +906,7 @@ function prepared(policy, publicScores) {
     throw invalidParameter(`this device does not follow ${policy.rule} with these public scores.`);
   }
   if (costOf(policy) === 0) return null;
-  const { numerator, denominator } = ofFloat(policy.epsilon);
-  const each = down(fraction(numerator, denominator * BigInt(policy.slots)));
+  const each = shareOf(policy);
   const draws = Array.from({ length: policy.slots }, (_, pick2) => oneOf2(policy, each, policy.m - pick2));
   return (scores, noise) => {
     const left = scores.map((_, place) => place);
@@ -921,6 +920,10 @@ function prepared(policy, publicScores) {
       )[0]
     );
   };
+}
+function shareOf({ epsilon, slots }) {
+  const { numerator, denominator } = ofFloat(epsilon);
+  return down(fraction(numerator, denominator * BigInt(slots)));
 }
 function selectPublicly(policy, noise) {
   const left = Array.from({ length: policy.m }, (_, place) => place);
