@@ -21,7 +21,7 @@ export const windowOf = ({ per, sliding }: Budget, at: number): number =>
 export const renewalOf = ({ per, sliding }: Budget, at: number): number | null => (sliding ? null : endOf(per, at));
 
 /** The span that a budget is for, in words. */
-export const spanOf = ({ per, sliding }: Budget): string => (sliding ? `any ${LENGTHS[per] / 3_600_000} hours` : `each ${per}`);
+export const spanOf = ({ per, sliding }: Budget): string => (sliding ? "a sliding " : "each ") + per;
 
 /** What a charge takes: whole nano-epsilon; or none, and a mark, where the noise promises nothing. */
 export interface Cost {

@@ -28,12 +28,11 @@ import { readingsOf, type Readings } from "./readings.js";
 import { Reply } from "./reply.js";
 import { Request } from "./request.js";
 import { Revocations } from "./revocations.js";
-import { scorerOf, type PrivateScorer } from "./scoring.js";
+import { partsOf, scorerOf, type PrivateScorer } from "./scoring.js";
 import { promised, Signal } from "./signal.js";
 import { checkedSlots } from "./slots.js";
 import { nextTick } from "./ticks.js";
 
-const MOST_PARTS = 1000; // of a scorer
 const TIDY_EVERY = 3_600_000; // milliseconds
 
 export class Delegate {
@@ -254,19 +253,14 @@ export class Delegate {
     return outcome;
   }
 
-  /** All parts of the public model at once, whatever will be chosen. Without it offers are answered publicly, and it is tried again. */
+  /** Without the public model offers are answered publicly, and it is tried again. */
   async #loadScorer(): Promise<void> {
     if (this.#scorer !== null) return;
     const part = (number: number): Promise<Answer> => this.#client.get(`/v1/private-selection/scorer?part=${number}`, BINARY);
     try {
-      const first = await part(0);
-      const count = Number(first.headers.get("Tacit-Parts") ?? 1);
-      if (!(Number.isInteger(count) && count >= 1 && count <= MOST_PARTS)) return;
-      const rest = await Promise.all(Array.from({ length: count - 1 }, (_, place) => part(place + 1)));
-      this.#scorer = scorerOf(
-        [first, ...rest].map((answer) => Reply.fromBytes(bodyOf(answer))),
-        this.catalogue,
-      );
+      // the server may change its model between two parts: then all are asked for once more
+      const parts = (await partsOf(part)) ?? (await partsOf(part));
+      this.#scorer = parts && scorerOf(parts, this.catalogue);
     } catch {
       this.#scorer = null;
     }

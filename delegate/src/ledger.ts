@@ -83,7 +83,7 @@ export class Ledger {
       if (spent + cost.amount > allowed) {
         throw new TacitError(
           "budget-exhausted",
-          `a charge of ${shown(cost.amount)} was refused; ${shown(allowed - spent)} of ${shown(allowed)} is left; the budget is for ${spanOf(budget)}.`,
+          `a charge of ${shown(cost.amount)} was refused; ${shown(allowed - spent)} of ${shown(allowed)} is left in ${spanOf(budget)}.`,
         );
       }
       await ready?.(stores);

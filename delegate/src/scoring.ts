@@ -1,9 +1,11 @@
 /** Private scores: what the items of an offer are worth to her. Every candidate gets one, whatever happens, and no error leaves. */
 import type { Catalogue } from "./catalogue.js";
+import { bodyOf, type Answer } from "./client.js";
 import { linearEstimates } from "./local_models.js";
 import type { Candidate } from "./offer.js";
-import type { Reply } from "./reply.js";
+import { Reply } from "./reply.js";
 
+const MOST_PARTS = 1000;
 const MICRO = 1_000_000;
 const LARGEST = 1e300; // a private score beyond it is taken for no number: the difference of two such scores overflows
 
@@ -24,6 +26,16 @@ export function privateScores(candidates: readonly Candidate[], quality: () => r
   } catch {
     return publicly; // an error would be an answer to a question that a server may have crafted
   }
+}
+
+/** All parts of the server's public model, at once, whatever will be chosen; null where they are not of one version of it. */
+export async function partsOf(part: (number: number) => Promise<Answer>): Promise<Reply[] | null> {
+  const first = await part(0);
+  const count = Number(first.headers.get("Tacit-Parts") ?? 1);
+  if (!(Number.isInteger(count) && count >= 1 && count <= MOST_PARTS)) return null;
+  const all = [first, ...(await Promise.all(Array.from({ length: count - 1 }, (_, place) => part(place + 1))))];
+  const versions = new Set(all.map(({ headers }) => headers.get("Tacit-Version"))); // of a part that is not there any more, too
+  return versions.size > 1 ? null : all.map((answer) => Reply.fromBytes(bodyOf(answer)));
 }
 
 /** The public local model of the server's listed items, in parts, as a scorer. null where the parts are not one for this device. */

@@ -255,6 +255,22 @@ describe("choosing", () => {
     ]);
   });
 
+  test.each([
+    [["a", "a"], true, 2],
+    [["a", "b", "b", "b"], true, 4], // the model was changed in between
+    [["a", null, "b", "b"], true, 4],
+    [["a", "gone", "b", "b"], true, 4], // the new one has fewer parts
+    [["a", "b", "b", "c"], false, 4], // twice: then none, until the next offer
+    [[null, null], true, 2],
+  ] as const)("parts of the scorer with the versions %j are one model: %s", async (versions, found, asked) => {
+    server.versions = [...versions];
+    const delegate = await consenting({ noise: zeros });
+    expect(server.seen.filter(({ path }) => path.includes("scorer"))).toHaveLength(asked);
+    expect(await delegate.choose(offered())).toMatchObject(found ? { items: ["5"], epsilon: 1 } : { items: ["1"], epsilon: 0 });
+    await delegate.offer();
+    expect(await delegate.choose(offered())).toMatchObject({ items: ["5"], epsilon: 1 });
+  });
+
   test("until a day after its offer has expired a token finds its choice, also after displays were tidied", async () => {
     const delegate = await consenting();
     const offer = offered({ expires: Math.floor(now / 1000) + 600 });

@@ -38,6 +38,7 @@ export class FakeServer {
   catalogue: unknown = CATALOGUE;
   offers: unknown[] = []; // taken from the front; without any there is no fill
   parts = 2; // of the scorer
+  versions: (string | null)[] = []; // of its parts, as they are asked for; without any there is none
   scorer: "linear" | "missing" | "other" = "linear";
   failing: number | "network" | Response | null = null; // what reports are answered with
   slate: number[] = IDS;
@@ -79,12 +80,14 @@ export class FakeServer {
   }
 
   #part(part: number): Response {
-    if (this.scorer === "missing") return problem("not-found", 404);
+    const gone = this.versions[0] === "gone" && this.versions.shift();
+    if (gone || this.scorer === "missing") return problem("not-found", 404);
     const size = IDS.length / this.parts;
     const ids = IDS.slice(part * size, (part + 1) * size);
     const kind = this.scorer === "linear" ? "linear-map" : "none";
     const reply = new Reply(kind, ids.map(BigInt), ids.length, DIMENSION, 0, kind === "none" ? [] : matrix(ids));
-    return binary(replyToBytes(reply), { "Tacit-Parts": String(this.parts) });
+    const version = this.versions.shift() ?? null;
+    return binary(replyToBytes(reply), { "Tacit-Parts": String(this.parts), ...(version !== null && { "Tacit-Version": version }) });
   }
 }
 

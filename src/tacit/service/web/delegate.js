@@ -449,7 +449,7 @@ function requireWithin(refresh, per) {
 var LENGTHS = { day: DAY, month: 31 * DAY, lifetime: 0 };
 var windowOf = ({ per, sliding }, at) => sliding ? at - LENGTHS[per] + 1 : startOf(per, at);
 var renewalOf = ({ per, sliding }, at) => sliding ? null : endOf(per, at);
-var spanOf = ({ per, sliding }) => sliding ? `any ${LENGTHS[per] / 36e5} hours` : `each ${per}`;
+var spanOf = ({ per, sliding }) => (sliding ? "a sliding " : "each ") + per;
 var DIGITS = 9;
 var UNITS = 10n ** BigInt(DIGITS);
 function unitsUp(epsilon) {
@@ -983,80 +983,6 @@ function exponentsOf(scores, rate) {
   return scaled(scores).map((one) => ({ numerator: BigInt(STEPS - one) * rate.numerator, denominator: rate.denominator }));
 }
 
-// src/scoring.ts
-var MICRO = 1e6;
-var LARGEST2 = 1e300;
-function privateScores(candidates, quality) {
-  const publicly = candidates.map((one) => one.public_score);
-  try {
-    const found = quality();
-    if (!Array.isArray(found) || found.length !== candidates.length) return publicly;
-    return candidates.map(({ bid }, place) => {
-      const liked = found[place];
-      const score = typeof liked === "number" ? bid / MICRO * liked : NaN;
-      return Math.abs(score) <= LARGEST2 ? score : publicly[place];
-    });
-  } catch {
-    return publicly;
-  }
-}
-function scorerOf(parts, catalogue) {
-  const rows = /* @__PURE__ */ new Map();
-  for (const part of parts) {
-    if (!part.kind.startsWith("linear-map") || part.dimension !== catalogue.dimension) return null;
-    const own = part.rows();
-    part.items.forEach((number2, place) => {
-      const code = catalogue.placeOfNumber(number2);
-      if (code !== void 0) rows.set(code, own[place]);
-    });
-  }
-  return (features, items) => items.map((item) => {
-    const row = rows.get(catalogue.placeOfText(item) ?? -1);
-    return row === void 0 ? null : linearEstimates([row], features)[0];
-  });
-}
-
-// src/choosing.ts
-var MOST_AHEAD = 31 * 24 * 3600;
-var LEAST_EPSILON = 1e-3;
-async function choose(offer, by) {
-  const { displays, ledger, noise } = by;
-  const stored = await displays.find(offer.token);
-  if (stored !== null) return choiceOf(stored);
-  const ahead = offer.expires - moment(ledger.clock) / 1e3;
-  if (!(ahead > 0 && ahead <= MOST_AHEAD) || offer.batch !== null) return null;
-  const publicScores = offer.candidates.map((one) => one.public_score);
-  const follows = supported(offer.policy);
-  try {
-    if (follows) prepared(offer.policy, publicScores);
-  } catch {
-    return null;
-  }
-  if (!await displays.claim(offer.token, offer.expires)) {
-    const written = await displays.find(offer.token);
-    return written === null ? null : choiceOf(written);
-  }
-  const consented = await ledger.database.transact("readonly", by.consented);
-  const cost = costOf(offer.policy);
-  let [applied, scores] = [withoutCost(offer.policy), null];
-  if (consented && follows && cost === 0) applied = offer.policy;
-  else if (consented && follows && by.quality !== null && cost >= LEAST_EPSILON && cost <= by.limits.epsilon) {
-    const receipt = await ledger.charge(by.subject, `choice ${offer.token}`, costFrom(cost, noise), by.consented).catch(refused);
-    if (receipt?.fresh) {
-      const quality = by.quality;
-      applied = offer.policy;
-      scores = privateScores(offer.candidates, () => quality(offer.candidates.map((one) => one.item)));
-    } else if (receipt !== null) return null;
-  }
-  const items = select(applied, scores, publicScores, noise).map((place) => offer.candidates[place].item);
-  const { token, expires } = offer;
-  return displays.choose({ token, items, expires, policy: applied, consented, epsilon: costOf(applied) });
-}
-function refused(problem) {
-  if (problem instanceof TacitError && (problem.code === "budget-exhausted" || problem.code === "conflict")) return null;
-  throw problem;
-}
-
 // src/client.ts
 var BINARY = "application/vnd.tacit";
 var JSON_TYPE = "application/json";
@@ -1130,6 +1056,170 @@ function memberOf(body, name) {
 }
 var jsonBytes = (value) => new TextEncoder().encode(JSON.stringify(value));
 
+// src/request.ts
+var MOST_K = 255;
+var Request = class _Request {
+  constructor(signal, k = 5, t = 1) {
+    this.signal = signal;
+    this.k = k;
+    this.t = t;
+    if (!Number.isInteger(k) || !Number.isInteger(t) || t < 1 || k < t || k > MOST_K) {
+      throw invalidMessage(`a request needs 1 <= t <= k <= ${MOST_K}.`);
+    }
+  }
+  toBytes() {
+    return packed(this.signal, this.k, this.t);
+  }
+  static fromBytes(content) {
+    const { signal, k, t } = unpacked(content);
+    return new _Request(signal, k, t);
+  }
+};
+
+// src/reply.ts
+var NO_REPLY = "this is no reply, or one of another version: 1 to k items, none twice, and as many finite numbers as its header says.";
+var VERSION3 = 20993;
+var HEADER2 = 8;
+var SHORT = 128;
+var KINDS = ["none", "linear-map", "linear-map-half", "principal-components", "network"];
+var Reply = class _Reply {
+  // the model as it is sent, row by row, filled up to k items
+  constructor(kind, items, k, dimension, components, numbers) {
+    this.kind = kind;
+    this.k = k;
+    this.dimension = dimension;
+    this.components = components;
+    const [rows, columns] = shapeOf(kind, k, dimension, components);
+    const spare = k - items.length;
+    this.items = [...items];
+    this.numbers = Float64Array.from(numbers);
+    const fits = spare >= 0 && items.length >= 1 && k <= MOST_K && dimension >= 1 && components > 0 === (kind === "principal-components") && new Set(items).size === items.length && numbers.length === rows * columns && this.numbers.every(Number.isFinite) && // a slate that is too short is filled up with its last item
+    this.numbers.every((one, place) => place < (rows - spare) * columns || one === this.numbers[place - columns]);
+    if (!fits) throw invalidMessage(NO_REPLY);
+  }
+  /** Whether there were fewer than k items to offer. */
+  get short() {
+    return this.items.length < this.k;
+  }
+  /** The rows of the local model that belong to items; none where there is no model in the reply. */
+  rows() {
+    const [rows, columns] = shapeOf(this.kind, this.k, this.dimension, this.components);
+    const used = Math.max(0, rows - (this.k - this.items.length));
+    return Array.from({ length: used }, (_, row) => this.numbers.subarray(row * columns, (row + 1) * columns));
+  }
+  static fromBytes(content) {
+    const view = new DataView(content.buffer, content.byteOffset, content.byteLength);
+    const marked = content.length < HEADER2 || view.getUint16(0, true) !== VERSION3 ? SHORT - 1 : view.getUint8(2);
+    const kind = KINDS[marked & ~SHORT];
+    if (kind === void 0) throw invalidMessage(NO_REPLY);
+    const [k, dimension, components] = [view.getUint8(3), view.getUint16(4, true), view.getUint16(6, true)];
+    const [rows, columns] = shapeOf(kind, k, dimension, components);
+    const [start, width] = [HEADER2 + 8 * k, kind === "linear-map-half" ? 2 : 4];
+    if (content.length !== start + width * rows * columns) throw invalidMessage(NO_REPLY);
+    const items = Array.from({ length: k }, (_, place) => view.getBigUint64(HEADER2 + 8 * place, true));
+    const numbers = Float64Array.from(
+      { length: rows * columns },
+      (_, place) => width === 2 ? fromHalf(view.getUint16(start + 2 * place, true)) : view.getFloat32(start + 4 * place, true)
+    );
+    return new _Reply(kind, slateOf(items, (marked & SHORT) !== 0), k, dimension, components, numbers);
+  }
+};
+function shapeOf(kind, k, dimension, components) {
+  if (kind === "principal-components") return [1 + dimension + k, components];
+  return kind === "linear-map" || kind === "linear-map-half" ? [k, 1 + dimension] : [0, 0];
+}
+function slateOf(filled, short) {
+  const items = [...new Set(filled)];
+  const last2 = items[items.length - 1];
+  if (short !== items.length < filled.length || !filled.every((item, place) => item === (items[place] ?? last2))) {
+    throw invalidMessage(NO_REPLY);
+  }
+  return items;
+}
+
+// src/scoring.ts
+var MOST_PARTS = 1e3;
+var MICRO = 1e6;
+var LARGEST2 = 1e300;
+function privateScores(candidates, quality) {
+  const publicly = candidates.map((one) => one.public_score);
+  try {
+    const found = quality();
+    if (!Array.isArray(found) || found.length !== candidates.length) return publicly;
+    return candidates.map(({ bid }, place) => {
+      const liked = found[place];
+      const score = typeof liked === "number" ? bid / MICRO * liked : NaN;
+      return Math.abs(score) <= LARGEST2 ? score : publicly[place];
+    });
+  } catch {
+    return publicly;
+  }
+}
+async function partsOf(part) {
+  const first = await part(0);
+  const count = Number(first.headers.get("Tacit-Parts") ?? 1);
+  if (!(Number.isInteger(count) && count >= 1 && count <= MOST_PARTS)) return null;
+  const all = [first, ...await Promise.all(Array.from({ length: count - 1 }, (_, place) => part(place + 1)))];
+  const versions = new Set(all.map(({ headers }) => headers.get("Tacit-Version")));
+  return versions.size > 1 ? null : all.map((answer2) => Reply.fromBytes(bodyOf(answer2)));
+}
+function scorerOf(parts, catalogue) {
+  const rows = /* @__PURE__ */ new Map();
+  for (const part of parts) {
+    if (!part.kind.startsWith("linear-map") || part.dimension !== catalogue.dimension) return null;
+    const own = part.rows();
+    part.items.forEach((number2, place) => {
+      const code = catalogue.placeOfNumber(number2);
+      if (code !== void 0) rows.set(code, own[place]);
+    });
+  }
+  return (features, items) => items.map((item) => {
+    const row = rows.get(catalogue.placeOfText(item) ?? -1);
+    return row === void 0 ? null : linearEstimates([row], features)[0];
+  });
+}
+
+// src/choosing.ts
+var MOST_AHEAD = 31 * 24 * 3600;
+var LEAST_EPSILON = 1e-3;
+async function choose(offer, by) {
+  const { displays, ledger, noise } = by;
+  const stored = await displays.find(offer.token);
+  if (stored !== null) return choiceOf(stored);
+  const ahead = offer.expires - moment(ledger.clock) / 1e3;
+  if (!(ahead > 0 && ahead <= MOST_AHEAD) || offer.batch !== null) return null;
+  const publicScores = offer.candidates.map((one) => one.public_score);
+  const follows = supported(offer.policy);
+  try {
+    if (follows) prepared(offer.policy, publicScores);
+  } catch {
+    return null;
+  }
+  if (!await displays.claim(offer.token, offer.expires)) {
+    const written = await displays.find(offer.token);
+    return written === null ? null : choiceOf(written);
+  }
+  const consented = await ledger.database.transact("readonly", by.consented);
+  const cost = costOf(offer.policy);
+  let [applied, scores] = [withoutCost(offer.policy), null];
+  if (consented && follows && cost === 0) applied = offer.policy;
+  else if (consented && follows && by.quality !== null && cost >= LEAST_EPSILON && cost <= by.limits.epsilon) {
+    const receipt = await ledger.charge(by.subject, `choice ${offer.token}`, costFrom(cost, noise), by.consented).catch(refused);
+    if (receipt?.fresh) {
+      const quality = by.quality;
+      applied = offer.policy;
+      scores = privateScores(offer.candidates, () => quality(offer.candidates.map((one) => one.item)));
+    } else if (receipt !== null) return null;
+  }
+  const items = select(applied, scores, publicScores, noise).map((place) => offer.candidates[place].item);
+  const { token, expires } = offer;
+  return displays.choose({ token, items, expires, policy: applied, consented, epsilon: costOf(applied) });
+}
+function refused(problem) {
+  if (problem instanceof TacitError && (problem.code === "budget-exhausted" || problem.code === "conflict")) return null;
+  throw problem;
+}
+
 // src/consent.ts
 function setConsent(database, granted, now) {
   return database.transact("readwrite", async (stores) => {
@@ -1202,7 +1292,7 @@ var Ledger = class {
       if (spent + cost.amount > allowed) {
         throw new TacitError(
           "budget-exhausted",
-          `a charge of ${shown(cost.amount)} was refused; ${shown(allowed - spent)} of ${shown(allowed)} is left; the budget is for ${spanOf(budget)}.`
+          `a charge of ${shown(cost.amount)} was refused; ${shown(allowed - spent)} of ${shown(allowed)} is left in ${spanOf(budget)}.`
         );
       }
       await ready?.(stores);
@@ -1360,87 +1450,6 @@ function readingsOf(eta, space, ratings, protects) {
   return Object.freeze(readings);
 }
 
-// src/request.ts
-var MOST_K = 255;
-var Request = class _Request {
-  constructor(signal, k = 5, t = 1) {
-    this.signal = signal;
-    this.k = k;
-    this.t = t;
-    if (!Number.isInteger(k) || !Number.isInteger(t) || t < 1 || k < t || k > MOST_K) {
-      throw invalidMessage(`a request needs 1 <= t <= k <= ${MOST_K}.`);
-    }
-  }
-  toBytes() {
-    return packed(this.signal, this.k, this.t);
-  }
-  static fromBytes(content) {
-    const { signal, k, t } = unpacked(content);
-    return new _Request(signal, k, t);
-  }
-};
-
-// src/reply.ts
-var NO_REPLY = "this is no reply, or one of another version: 1 to k items, none twice, and as many finite numbers as its header says.";
-var VERSION3 = 20993;
-var HEADER2 = 8;
-var SHORT = 128;
-var KINDS = ["none", "linear-map", "linear-map-half", "principal-components", "network"];
-var Reply = class _Reply {
-  // the model as it is sent, row by row, filled up to k items
-  constructor(kind, items, k, dimension, components, numbers) {
-    this.kind = kind;
-    this.k = k;
-    this.dimension = dimension;
-    this.components = components;
-    const [rows, columns] = shapeOf(kind, k, dimension, components);
-    const spare = k - items.length;
-    this.items = [...items];
-    this.numbers = Float64Array.from(numbers);
-    const fits = spare >= 0 && items.length >= 1 && k <= MOST_K && dimension >= 1 && components > 0 === (kind === "principal-components") && new Set(items).size === items.length && numbers.length === rows * columns && this.numbers.every(Number.isFinite) && // a slate that is too short is filled up with its last item
-    this.numbers.every((one, place) => place < (rows - spare) * columns || one === this.numbers[place - columns]);
-    if (!fits) throw invalidMessage(NO_REPLY);
-  }
-  /** Whether there were fewer than k items to offer. */
-  get short() {
-    return this.items.length < this.k;
-  }
-  /** The rows of the local model that belong to items; none where there is no model in the reply. */
-  rows() {
-    const [rows, columns] = shapeOf(this.kind, this.k, this.dimension, this.components);
-    const used = Math.max(0, rows - (this.k - this.items.length));
-    return Array.from({ length: used }, (_, row) => this.numbers.subarray(row * columns, (row + 1) * columns));
-  }
-  static fromBytes(content) {
-    const view = new DataView(content.buffer, content.byteOffset, content.byteLength);
-    const marked = content.length < HEADER2 || view.getUint16(0, true) !== VERSION3 ? SHORT - 1 : view.getUint8(2);
-    const kind = KINDS[marked & ~SHORT];
-    if (kind === void 0) throw invalidMessage(NO_REPLY);
-    const [k, dimension, components] = [view.getUint8(3), view.getUint16(4, true), view.getUint16(6, true)];
-    const [rows, columns] = shapeOf(kind, k, dimension, components);
-    const [start, width] = [HEADER2 + 8 * k, kind === "linear-map-half" ? 2 : 4];
-    if (content.length !== start + width * rows * columns) throw invalidMessage(NO_REPLY);
-    const items = Array.from({ length: k }, (_, place) => view.getBigUint64(HEADER2 + 8 * place, true));
-    const numbers = Float64Array.from(
-      { length: rows * columns },
-      (_, place) => width === 2 ? fromHalf(view.getUint16(start + 2 * place, true)) : view.getFloat32(start + 4 * place, true)
-    );
-    return new _Reply(kind, slateOf(items, (marked & SHORT) !== 0), k, dimension, components, numbers);
-  }
-};
-function shapeOf(kind, k, dimension, components) {
-  if (kind === "principal-components") return [1 + dimension + k, components];
-  return kind === "linear-map" || kind === "linear-map-half" ? [k, 1 + dimension] : [0, 0];
-}
-function slateOf(filled, short) {
-  const items = [...new Set(filled)];
-  const last2 = items[items.length - 1];
-  if (short !== items.length < filled.length || !filled.every((item, place) => item === (items[place] ?? last2))) {
-    throw invalidMessage(NO_REPLY);
-  }
-  return items;
-}
-
 // src/revocations.ts
 var Revocations = class {
   constructor(database, profile) {
@@ -1475,7 +1484,6 @@ function nextTick(started) {
 }
 
 // src/delegate.ts
-var MOST_PARTS = 1e3;
 var TIDY_EVERY = 36e5;
 var Delegate = class _Delegate {
   constructor(catalogue, client, asking, choosing) {
@@ -1665,19 +1673,13 @@ var Delegate = class _Delegate {
     if (outcome !== "pending") await this.#choosing.displays.mark(token, REPORTED).catch(() => void 0);
     return outcome;
   }
-  /** All parts of the public model at once, whatever will be chosen. Without it offers are answered publicly, and it is tried again. */
+  /** Without the public model offers are answered publicly, and it is tried again. */
   async #loadScorer() {
     if (this.#scorer !== null) return;
     const part = (number2) => this.#client.get(`/v1/private-selection/scorer?part=${number2}`, BINARY);
     try {
-      const first = await part(0);
-      const count = Number(first.headers.get("Tacit-Parts") ?? 1);
-      if (!(Number.isInteger(count) && count >= 1 && count <= MOST_PARTS)) return;
-      const rest = await Promise.all(Array.from({ length: count - 1 }, (_, place) => part(place + 1)));
-      this.#scorer = scorerOf(
-        [first, ...rest].map((answer2) => Reply.fromBytes(bodyOf(answer2))),
-        this.catalogue
-      );
+      const parts = await partsOf(part) ?? await partsOf(part);
+      this.#scorer = parts && scorerOf(parts, this.catalogue);
     } catch {
       this.#scorer = null;
     }
