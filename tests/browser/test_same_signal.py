@@ -11,6 +11,13 @@ from tests.browser.screen import MULTI_SELECTION, Screen
 from tests.browser.visiting import Visit
 from tests.integration.service.serving import until
 
+# What a frozen tab is: no event of the browser reaches it. These listeners are there before the page's own.
+CAN_FREEZE = """
+globalThis.frozen = false;
+for (const [target, name] of [[globalThis, "storage"], [document, "visibilitychange"]])
+    target.addEventListener(name, (event) => globalThis.frozen && event.stopImmediatePropagation());
+"""
+FREEZE = "() => { globalThis.frozen = true; }"
 RATINGS = {"Alien (1979)": 5, "Amelie (Fabuleux destin d'Amélie Poulain, Le) (2001)": 2}
 
 
@@ -54,6 +61,54 @@ def test_two_tabs_have_the_same_ratings_and_what_one_forgets_the_other_does_not_
     screen["forget"].click()
     expect(second["rated-list"].locator("li")).to_have_count(0)
     assert second.remembered() == screen.remembered() == []
+
+
+def test_a_tab_that_heard_nothing_adds_its_one_change_to_what_is_remembered_now(visit: Visit) -> None:
+    visit.context.add_init_script(CAN_FREEZE)
+    screen, frozen = visit.open().rate_all(RATINGS), visit.open()
+    expect(frozen["rated-list"].locator("li")).to_have_count(len(RATINGS))
+    frozen.page.evaluate(FREEZE)
+    screen["forget"].click()
+    screen.rate("Toy Story (1995)", 5)
+    expect(frozen["rated-list"].locator("li")).to_have_count(len(RATINGS))  # it has not heard of it
+    frozen.rate("Heat (1995)", 4)
+    assert [value for _, value in frozen.remembered()] == [5, 4]  # and writes nothing back
+    expect(frozen["rated-list"].locator("li")).to_have_count(2)
+    expect(screen["rated-list"].locator("li")).to_have_count(2)
+
+
+def test_a_tab_that_heard_nothing_does_not_draw_from_what_another_has_forgotten(visit: Visit) -> None:
+    visit.context.add_init_script(CAN_FREEZE)
+    screen, frozen = visit.open().rate_all(RATINGS), visit.open()
+    frozen.page.evaluate(FREEZE)
+    screen["forget"].click()
+    frozen.ask("0.1")
+    expect(frozen["rated-list"].locator("li")).to_have_count(0)
+    expect(frozen["ask-hint"]).to_contain_text("You can ask without ratings too")
+
+
+def test_a_page_that_comes_back_from_the_back_forward_cache_catches_up(visit: Visit) -> None:
+    visit.context.add_init_script(CAN_FREEZE)
+    screen, hidden = visit.open().rate_all(RATINGS), visit.open()
+    hidden.page.evaluate(FREEZE)
+    screen["forget"].click()
+    hidden.page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: false }))")
+    expect(hidden["rated-list"].locator("li")).to_have_count(len(RATINGS))  # what was just loaded has read everything
+    hidden.page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    expect(hidden["rated-list"].locator("li")).to_have_count(0)
+
+
+def test_what_is_remembered_is_taken_as_far_as_it_can_be(visit: Visit) -> None:
+    """Ids as texts are those of the catalogue; what no page of ours wrote is none, and keeps none from opening."""
+    screen = visit.open().rate_all(RATINGS)
+    [[first, _], [second, _]] = screen.remembered()
+    odd = [None, 5, [first, "4"], [{}, 3], [second, 9], [True, 3], [], [str(int(first)), 3], [int(second), 2], "text"]
+    screen.page.evaluate("([key, odd]) => localStorage.setItem(key, JSON.stringify(odd))", [screen.RATINGS, odd])
+    writes = "() => { Storage.prototype.setItem = () => { throw new Error('written while it was read') } }"
+    visit.context.add_init_script(f"({writes})()")
+    screen.reload()
+    expect(screen["rated-list"].locator("li")).to_have_count(2)
+    assert screen.page.evaluate("key => localStorage[key]", screen.RATINGS).count("text") == 1  # reading wrote nothing
 
 
 def test_what_a_catalogue_lacks_for_a_while_is_still_remembered_until_it_is_to_be_forgotten(visit: Visit) -> None:

@@ -116,6 +116,7 @@ export function startChoose(app) {
 
 /** @param {App} app */
 async function showOne(app) {
+  app.catchUp();
   const { delegate, catalogue } = app.person;
   const offer = await delegate.offer();
   const choice = offer && (await delegate.choose(offer));

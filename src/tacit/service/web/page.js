@@ -43,6 +43,11 @@ export class App {
     this.#events.dispatchEvent(new Event(what));
   }
 
+  /** What another tab of this browser wrote or forgot is so here too. */
+  catchUp() {
+    if (this.person.caughtUp()) this.changed("ratings");
+  }
+
   /** @param {(note: (exchange: import("./server.js").Exchange) => void) => Promise<Person>} open */
   async become(open) {
     const opened = await open((exchange) => this.traffic.note(exchange));
@@ -85,9 +90,9 @@ async function begin(app, open = Person.usual) {
   }
   startRecommend(app);
   startChoose(app);
-  addEventListener("storage", (event) => {
-    if (app.person.heard(event)) app.changed("ratings");
-  });
+  addEventListener("storage", () => app.catchUp());
+  addEventListener("pageshow", (event) => event.persisted && app.catchUp()); // back from where no event reached it
+  document.addEventListener("visibilitychange", () => app.catchUp());
   byId("another-person").addEventListener("click", async () => {
     try {
       await app.become((note) => Person.another(note));

@@ -4,6 +4,7 @@
  */
 
 import { Delegate } from "./delegate.js";
+import { placeOf } from "./titles.js";
 
 /** @typedef {import("../../../../delegate/src/index.js").Delegate} Device what delegate.js is made from */
 /** @typedef {import("./titles.js").ItemId} ItemId */
@@ -27,6 +28,8 @@ export class Person {
   #order = [];
   /** @type {[ItemId, number][]} ratings of items that this catalogue lacks: a later one may have them again */
   #absent = [];
+  /** @type {string | null} what this browser remembered when this tab last read or wrote it */
+  #text = null;
 
   /** The person of the last visit, or the first one. @param {(exchange: Exchange) => void} onExchange */
   static async usual(onExchange) {
@@ -48,25 +51,35 @@ export class Person {
     void navigator.storage?.persist?.().catch(() => undefined);
     const delegate = /** @type {Device} */ (/** @type {unknown} */ (await Delegate.open({ place, budget: BUDGET, onExchange })));
     const person = new Person(delegate, place);
-    person.#recall();
+    person.#recall(read(RATINGS + place));
     return person;
   }
 
-  /** Another tab of this browser wrote or forgot ratings: hers are the same. Says whether anything changed. @param {StorageEvent} event */
-  heard(event) {
-    if (event.key !== null && event.key !== RATINGS + this.place) return false;
-    this.#recall();
+  /**
+   * Another tab of this browser may have written or forgotten ratings: hers are the same. Says whether anything changed. What is
+   * stored is looked at, and no event relied on: a tab that was frozen heard none.
+   */
+  caughtUp() {
+    const text = read(RATINGS + this.place);
+    if (text === this.#text) return false;
+    this.#recall(text);
     return true;
   }
 
-  /** Takes over what this browser remembers, and nothing else. */
-  #recall() {
+  /** Takes over what this browser remembers, and nothing else. @param {string | null} text */
+  #recall(text) {
     this.delegate.wipe();
+    this.#text = text;
     const { catalogue } = this.delegate;
-    const ratings = remembered(this.place);
-    const present = ratings.filter(([item]) => catalogue.place(item) !== undefined);
-    this.#absent = ratings.filter(([item]) => catalogue.place(item) === undefined);
-    this.#order = present.map(([item]) => item);
+    /** @type {Map<ItemId, number>} */
+    const present = new Map();
+    this.#absent = [];
+    for (const [item, value] of ratingsIn(text)) {
+      const place = placeOf(catalogue, item); // also of an id that was a number and is a text now, or the other way round
+      if (place < 0) this.#absent.push([item, value]);
+      else present.set(catalogue.ids[place], value);
+    }
+    this.#order = [...present.keys()];
     for (const [item, value] of present) this.delegate.rate(item, value);
   }
 
@@ -82,6 +95,7 @@ export class Person {
 
   /** @param {ItemId} item @param {number} value */
   rate(item, value) {
+    this.caughtUp(); // this one change is made to what is remembered now
     this.delegate.rate(item, value);
     if (!this.#order.includes(item)) this.#order.push(item);
     this.#keep();
@@ -89,6 +103,7 @@ export class Person {
 
   /** @param {ItemId} item */
   forget(item) {
+    this.caughtUp();
     this.delegate.forget(item);
     this.#order = this.#order.filter((other) => other !== item);
     this.#keep();
@@ -115,18 +130,26 @@ export class Person {
 
   #keep() {
     const ratings = [...this.#absent, ...this.ratings];
-    this.remembered = ratings.length ? write(RATINGS + this.place, JSON.stringify(ratings)) : remove(RATINGS + this.place);
+    const [key, text] = [RATINGS + this.place, ratings.length ? JSON.stringify(ratings) : null];
+    this.remembered = text === null ? remove(key) : write(key, text);
+    this.#text = this.remembered ? text : read(key); // the old one, where a browser did not let it be replaced
   }
 }
 
-/** @param {string} place @returns {[ItemId, number][]} */
-function remembered(place) {
+/** The ratings in a text; whatever else somebody may have written there is none. @param {string | null} text @returns {[ItemId, number][]} */
+function ratingsIn(text) {
   try {
-    const found = JSON.parse(read(RATINGS + place) ?? "[]");
-    return Array.isArray(found) ? found.filter(([item, value]) => item !== undefined && value >= 1 && value <= 5) : [];
+    const found = JSON.parse(text ?? "[]");
+    return Array.isArray(found) ? found.filter(isRating) : [];
   } catch {
-    return []; // somebody else wrote there
+    return [];
   }
+}
+
+/** @param {unknown} found @returns {found is [ItemId, number]} */
+function isRating(found) {
+  const [item, value] = Array.isArray(found) ? found : [];
+  return ["number", "string"].includes(typeof item) && typeof value === "number" && value >= 1 && value <= 5;
 }
 
 // A browser may refuse its storage to a page, by an error even on reading: the page then works for this visit.

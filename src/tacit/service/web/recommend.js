@@ -45,6 +45,7 @@ export function startRecommend(app) {
     if (button.ariaBusy === "true") return; // not disabled: that would throw the focus away
     button.ariaBusy = "true";
     fill(byId("said"), "Adding noise, charging the ledger, asking …");
+    app.catchUp();
     try {
       const answer = await app.person.delegate.recommend({ k: SLATE, t: 1, eta: eta() });
       show(app, answer, before);

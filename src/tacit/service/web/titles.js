@@ -7,11 +7,11 @@
 /** @typedef {import("../../../../delegate/src/index.js").Catalogue} Catalogue */
 
 /**
- * Offers write ids as texts, also where they are numbers.
+ * The place of an item; -1 where there is no such item. Offers write ids as texts, also where they are numbers.
  * @param {Catalogue} catalogue
  * @param {ItemId} item
  */
-function placeOf(catalogue, item) {
+export function placeOf(catalogue, item) {
   return catalogue.place(item) ?? catalogue.placeOfText(String(item)) ?? -1;
 }
 
