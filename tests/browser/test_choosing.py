@@ -162,6 +162,8 @@ def test_beyond_a_days_budget_the_publicly_best_is_shown(consenting: Screen) -> 
     for _ in range(10):
         consenting.show()
     expect(consenting["selection-ledger"].get_by_test_id("left")).to_have_text("0")
+    expect(consenting["selection-ledger"]).to_contain_text("in any 24 hours")
+    expect(consenting["selection-ledger"]).to_contain_text("What was spent is back 24 hours after it was charged.")
     consenting.show()
     expect(consenting["policy"]).to_contain_text("over what is left today")
     assert told(visit)["items"] == [offered(visit)["candidates"][0]["item"]]

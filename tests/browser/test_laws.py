@@ -23,21 +23,21 @@ from tests.browser.private_things import Private
 from tests.browser.screen import Screen
 
 RATINGS = {"Alien (1979)": 5, "Toy Story (1995)": 4, "Heat (1995)": 1}
-SCALE = Fraction(1 << 20, 10)  # eta 0.1 in steps of the grid
-DAYS = 160  # a signal each: 6,080 draws
+ETAS = (Fraction(1, 10), Fraction(3, 10))  # of one the numerator is 1, of the other it counts
+DAYS = 160  # a signal each, for each eta: 6,080 draws
 CELLS = 20
 
 # A delegate of its own beside the page's, with a clock that goes a day ahead after each signal.
 TO_ASK = """
-async ({ ratings, days }) => {
+async ({ ratings, days, eta }) => {
     const { Delegate } = await import("/web/delegate.js");
     let now = Date.now();
     const budget = { epsilon: 1000, per: "month" };
-    const delegate = await Delegate.open({ place: "law", budget, refresh: "day", clock: () => now });
+    const delegate = await Delegate.open({ place: `law ${eta}`, budget, refresh: "day", clock: () => now });
     ratings.forEach(([item, value]) => delegate.rate(item, value));
     const drawn = [];
     for (let day = 0; day < days; day += 1, now += 86_400_000) {
-        const { signal, from } = await delegate.ask("0.1");
+        const { signal, from } = await delegate.ask(eta);
         if (from !== "fresh") throw new Error(from);
         drawn.push(Array.from(signal.steps));
     }
@@ -98,21 +98,37 @@ def ratings(person: Private) -> list[tuple[int, int]]:
     return list(zip(person.ids, person.ratings.values(), strict=True))
 
 
+@pytest.fixture(scope="module", params=ETAS, ids=str)
+def eta(request: pytest.FixtureRequest) -> Fraction:
+    found: Fraction = request.param
+    return found
+
+
 @pytest.fixture(scope="module")
-def noise(screen: Screen, person: Private, ratings: list[tuple[int, int]]) -> NDArray[np.int64]:
+def scale(eta: Fraction) -> Fraction:
+    """In steps of the grid."""
+    return eta * (1 << 20)
+
+
+@pytest.fixture(scope="module")
+def noise(screen: Screen, person: Private, ratings: list[tuple[int, int]], eta: Fraction) -> NDArray[np.int64]:
     """What was added to the true features."""
-    drawn = screen.page.evaluate(TO_ASK, {"ratings": ratings, "days": DAYS})
+    drawn = screen.page.evaluate(TO_ASK, {"ratings": ratings, "days": DAYS, "eta": str(eta)})
     return np.array(drawn, dtype=np.int64) - np.array(person.steps)
 
 
-def test_the_noise_of_signals_is_discrete_laplace_about_the_true_features(noise: NDArray[np.int64]) -> None:
+def test_the_noise_of_signals_is_discrete_laplace_about_the_true_features(
+    noise: NDArray[np.int64], scale: Fraction
+) -> None:
     assert noise.shape == (DAYS, 38)
-    assert lattice_p_value(noise.ravel(), lambda n: cdf(n, SCALE), cells=CELLS) > THRESHOLD
+    assert lattice_p_value(noise.ravel(), lambda n: cdf(n, scale), cells=CELLS) > THRESHOLD
 
 
 @pytest.mark.parametrize("factor", [Fraction(6, 5), Fraction(5, 6)])
-def test_noise_of_a_scale_that_is_a_fifth_off_would_be_seen(noise: NDArray[np.int64], factor: Fraction) -> None:
-    assert lattice_p_value(noise.ravel(), lambda n: cdf(n, SCALE * factor), cells=CELLS) < THRESHOLD
+def test_noise_of_a_scale_that_is_a_fifth_off_would_be_seen(
+    noise: NDArray[np.int64], scale: Fraction, factor: Fraction
+) -> None:
+    assert lattice_p_value(noise.ravel(), lambda n: cdf(n, scale * factor), cells=CELLS) < THRESHOLD
 
 
 def test_coordinates_and_days_have_noise_of_their_own(noise: NDArray[np.int64]) -> None:

@@ -1,13 +1,17 @@
 """Multi-selection from the first film to the pick, by clicks; and what a device in Python makes of the same bytes."""
 
+import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from tacit.device.multi_selection import best, codes_of, estimator
+from tacit.device.multi_selection import best, codes_of, estimator, mechanism_of
+from tacit.device.readings import one_rating
 from tacit.messages.multi_selection import Reply, Request
 from tacit.messages.store import Store
+from tacit.models.features import GenreProfile
 from tests.browser.private_things import Private
 from tests.browser.recorder import Fate
 from tests.browser.screen import MULTI_SELECTION
@@ -45,6 +49,24 @@ def test_five_ratings_a_noise_level_and_a_click_give_a_pick_from_a_slate(visit: 
 
     screen.require_spent("5", charges=1)  # 1/eta
     expect(screen["ledger"].get_by_test_id("left")).to_have_text("15")
+
+
+def test_a_rating_that_may_change_sides_is_read_out_and_counts_in_the_verdict(visit: Visit, store: Store) -> None:
+    """Here one film more or less is weakly hidden, and a like that becomes a dislike is not."""
+    assert isinstance(store.space, GenreProfile)
+    sizes = store.space.flags.sum(axis=1)
+    narrow, wide = np.flatnonzero(sizes == 1)[:2].tolist(), int(np.flatnonzero(sizes == 5)[0])
+    codes, values = np.array([narrow[0], wide, narrow[1]]), np.array([5.0, 4.0, 1.0])
+    screen = visit.open().rate_all(dict(zip(map(store.items.title, codes.tolist()), map(int, values), strict=True)))
+    screen.choose_eta("1")
+    one = one_rating(mechanism_of(store.space, Fraction(1)).guarantee, store.space, codes, values)
+    assert one.removed is not None
+    assert one.moved is not None
+    assert max(one.added.epsilon, one.removed.epsilon) < 3.0 < one.moved.epsilon
+    line = screen["reading"].locator("li", has_text="One film on the other side")
+    expect(line).to_contain_text("not hidden")
+    expect(line).to_contain_text(f"(epsilon {math.ceil(one.moved.epsilon * 100 - 1e-2) / 100:g})")
+    expect(screen["reading"]).to_contain_text("Single ratings may show")
 
 
 def test_the_dump_names_every_byte_that_left(visit: Visit) -> None:

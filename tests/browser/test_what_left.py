@@ -178,3 +178,23 @@ def test_a_page_that_betrays_its_user_is_caught(betrayed: Screen, person: Privat
     until(lambda: len(betrayed.visit.sent) > len(before), 5.0)  # a beacon is not waited for
     [sent] = betrayed.visit.sent[len(before) :]
     assert person.found_in(sent.raw) != []
+
+
+NOTED = """
+globalThis.inits = [];
+const original = globalThis.fetch;
+globalThis.fetch = (address, init) => { globalThis.inits.push(init ?? {}); return original(address, init); };
+"""
+
+
+def test_the_page_and_the_delegate_ask_without_cookie_referrer_cache_or_redirect(visit: Visit) -> None:
+    visit.context.add_init_script(NOTED)
+    screen = visit.open()
+    screen.ask("0.1")
+    screen.go("choose").show()
+    screen["report-again"].click()
+    bare = {"credentials": "omit", "referrerPolicy": "no-referrer", "cache": "no-store", "redirect": "error"}
+    until(lambda: len(visit.posted(IMPRESSIONS)) == 2, 5.0)
+    found = screen.page.evaluate("names => inits.map((init) => names.map((name) => init[name]))", list(bare))
+    assert len(found) > 8
+    assert [dict(zip(bare, one, strict=True)) for one in found] == [bare] * len(found)

@@ -50,6 +50,8 @@ export class Server {
         headers: sent ? { "Content-Type": "application/json" } : {},
         credentials: "omit",
         cache: "no-store",
+        referrerPolicy: "no-referrer",
+        redirect: "error", // to nobody else
       });
     } catch {
       this.note({ method, path, sent, received: null, status: 0, contentType: "" });
