@@ -52,6 +52,24 @@ test("also where the revocation comes while the other tab is asking: what counts
   expect(steps).toEqual([0, 0, 0, 0, 0, 0]); // the revocation was written first
 });
 
+test("also where it comes after the tab has looked and before it charges: it looks again in the transaction of the charge", async () => {
+  let revoked: Promise<void> | null = null;
+  const place = `between ${places}`;
+  const options = { server: "http://server.test", place, budget: { epsilon: 20, per: "month" }, fetch: server.fetch, noise: none() } as const;
+  const elsewhere = await Delegate.open({ ...options, clock: () => NOW });
+  let asking = false;
+  const clock = (): number => {
+    if (asking) revoked ??= elsewhere.revoke(); // the clock is read for the slot, when the profile was found to stand
+    return NOW;
+  };
+  const tab = await Delegate.open({ ...options, clock });
+  tab.rate(5, 5);
+  asking = true;
+  expect(await stepsOf(tab)).toEqual([0, 0, 0, 0, 0, 0]);
+  await revoked;
+  expect(tab.ratings().size).toBe(0);
+});
+
 test("nor does a charge of the other tab that had crashed before it drew", async () => {
   let broken = true;
   const whole = none();

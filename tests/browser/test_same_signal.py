@@ -1,5 +1,6 @@
 """One signal for each noise level in a month: whatever happens to the page, the same bytes leave, and one charge is written."""
 
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -167,6 +168,21 @@ def test_somebody_else_in_the_same_browser_has_another_signal_and_another_ledger
     screen.require_spent("10", charges=1)
 
 
+# An empty page, which a browser opens first, has no locks.
+NOTED_TURNS = """
+globalThis.turns = [];
+const original = globalThis.LockManager?.prototype.request;
+if (original) LockManager.prototype.request = function (name, ...given) {
+    turns.push(name);
+    return original.call(this, name, ...given);
+};
+"""
+HOLD = """
+(name) => new Promise((held) => void navigator.locks.request(name, () => {
+    held();
+    return new Promise((over) => (globalThis.over = over));
+}))
+"""
 ETAS = ("0.2", "0.3", "0.5", "1", "2")  # 5 + 10/3 + 2 + 1 + 1/2
 
 
@@ -177,6 +193,25 @@ def test_two_tabs_that_ask_at_the_same_moment_draw_one_signal(visit: Visit) -> N
         assert first == second, eta
     for tab in tabs:
         tab.reload().require_spent("11.833333334", charges=len(ETAS))
+
+
+def test_a_tab_waits_for_its_turn_while_another_draws_the_same_signal(visit: Visit) -> None:
+    """What the other tab has is the lock of that signal; the law of what is kept then does not depend on who is quicker."""
+    visit.context.add_init_script(NOTED_TURNS)
+    screen, other = visit.open(), visit.open()
+    screen.ask("0.1")
+    [name] = screen.page.evaluate("turns")
+    assert re.fullmatch(r"tacit tacit me month 1 \d{4}-\d\d [0-9a-f]{32} 1/10", name)
+    held = name.replace("1/10", "1/5")
+    other.page.evaluate(HOLD, held)
+    screen.choose_eta("0.2")
+    screen["ask"].click()
+    until(lambda: screen.page.evaluate("turns").count(held) == 1, 5.0, "it did not ask for its turn")
+    screen.page.wait_for_timeout(300)
+    assert len(visit.posted(MULTI_SELECTION)) == 1
+    other.page.evaluate("over()")
+    until(lambda: len(visit.posted(MULTI_SELECTION)) == 2, 5.0, "its turn did not come")
+    screen.require_idle("ask")
 
 
 def test_two_tabs_that_did_not_keep_the_first_draw_would_be_seen(visit: Visit) -> None:
