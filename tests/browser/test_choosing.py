@@ -119,7 +119,7 @@ def test_a_tab_that_is_killed_between_showing_and_answer_reports_exactly_once(
     visit.recorder.fate = on_the_way(fate)
     consenting["show"].click()
     until(lambda: bool(_reports(visit)) and _reports(visit)[-1].over.is_set(), 10.0)
-    consenting.page.close()
+    visit.kill(consenting)
 
     visit.recorder.fate = on_the_way(Fate.ANSWERED)
     visit.open()  # whatever waits is sent by a page that opens

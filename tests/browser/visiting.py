@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -49,6 +50,7 @@ class Visit:
         self.complaints: list[str] = []
         self.expected: list[str] = []  # patterns of complaints that belong to the test
         self._closed, self._before_end = False, 0
+        self._untold: list[Sent] = []
         context.set_default_timeout(10_000)
         context.on("close", self._note_end)
         context.on("request", lambda one: self.seen.update([(one.method, one.url, one.post_data_buffer or b"")]))
@@ -81,6 +83,14 @@ class Visit:
             page.evaluate("0")  # what the browser has told of until now has arrived when this is answered
         self.context.close()
 
+    def kill(self, screen: Screen) -> None:
+        """Closes one tab, whatever it is doing. What leaves at this very moment the browser may not come to tell of."""
+        screen.page.evaluate("0")  # what it has told of until now has arrived
+        before = len(self.recorder.sent)
+        screen.page.close()
+        time.sleep(0.2)  # what had left is here
+        self._untold += self.recorder.sent[before:]
+
     def crash(self) -> None:
         """The browser dies at once, all processes of it. For profiles on the disk."""
         with suppress(Error):  # there is nobody left to answer
@@ -90,7 +100,8 @@ class Visit:
     def end(self) -> None:
         """Closes the profile. What holds of every visit: nothing left but to the server, nothing left unseen, no complaint."""
         self.close()
-        left = Counter((one.method, one.url, one.body) for one in self.sent[: self._before_end])
+        told = [one for one in self.sent[: self._before_end] if not any(one is other for other in self._untold)]
+        left = Counter((one.method, one.url, one.body) for one in told)
         for what, found in {
             "it left for somebody else": [one.head[0] for one in self.sent if one.foreign],
             "it left and is no request": self.recorder.strange,
