@@ -147,15 +147,20 @@ def _require_ledger(ledger: str) -> None:
 def _released(ratings: "Ratings", slates: list[float], ledger: str, budget: float | None) -> "dict[str, Popularity]":
     """Counts for slates, charged to the curator's ledger, which is there already; asked for again they are the same.
 
-    Before anything is fitted: a budget that does not allow them is told at once.
+    Before anything is fitted: what the budget does not allow is told soon. What was charged until then is kept, and free the next time.
     """
+    from decimal import Decimal
+
     from tacit.curator import Curator
     from tacit.errors import Conflict
     from tacit.ledger import Budget, PrivacyLedger
 
     with PrivacyLedger.open(ledger) as opened:
         try:
-            curator = Curator(ratings, ledger=opened, budget=Budget(epsilon=sum(slates) if budget is None else budget))
+            taken = float(
+                sum(Decimal(str(epsilon)) for epsilon in slates)
+            )  # a sum of floats may fall short of what is charged
+            curator = Curator(ratings, ledger=opened, budget=Budget(epsilon=taken if budget is None else budget))
         except Conflict:
             if budget is not None:
                 raise

@@ -51,6 +51,7 @@ def serve(
     )
     from tacit.service.run import CURATOR, SERVER, run
 
+    _require_keys(settings)
     if curator is not None:
         _require_ledger(settings)
         run(CURATOR, settings, listening=lambda at: _announce(settings, at, f"The curator of {curator} is at {{}}"))
@@ -73,15 +74,13 @@ def _settings(file: Path | None, **flags: object) -> "Settings":
 def _require_published(settings: "Settings") -> None:
     """Something to serve: where nothing is published, the embedded ratings are fitted, in another process."""
     from tacit.ledger import ImpressionLedger, PrivacyLedger
-    from tacit.service.versions import current, mark_demonstration
+    from tacit.service.versions import current, mark_demonstration, names
 
     models = settings.models_folder
     settings.home.mkdir(parents=True, exist_ok=True)
     if not (models / "current").exists():
         typer.echo(f"Nothing is published in {models} yet: fitting the embedded ratings, {EMBEDDED} ...", err=True)
-        ledger = (
-            settings.home / _LEDGER
-        )  # not an operator's own: these are everybody's ratings, released to show something
+        ledger = settings.home / _LEDGER  # not an operator's own, whose budget is not for showing something
         PrivacyLedger.open_or_create(ledger).close()
         words = [sys.executable, "-m", "tacit", "fit", EMBEDDED, "--models", str(models), "--ledger", str(ledger)]
         for epsilon in SLATES:
@@ -89,9 +88,17 @@ def _require_published(settings: "Settings") -> None:
         # Raw ratings are read by a process that ends before anything is served.
         if subprocess.run(words, check=False).returncode:
             raise InvalidModel("the embedded ratings could not be fitted; the lines above say why.")
-        mark_demonstration(current(models))
+        if len(names(models)) == 1:  # or somebody else has published meanwhile
+            mark_demonstration(current(models))
     current(models).check()
     ImpressionLedger.open_or_create(settings.database_target).close()  # once, before several workers open it
+
+
+def _require_keys(settings: "Settings") -> None:
+    """That they can be read, if there are any."""
+    from tacit.service.keys import Keys
+
+    Keys(settings.keys_file)
 
 
 def _require_ledger(settings: "Settings") -> None:

@@ -63,7 +63,7 @@ class Bounded(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unread = self.loop.call_later(UNREAD_SECONDS, self.transport.abort)
+        self._watch()
 
     def resume_writing(self) -> None:
         self._stop_watching()
@@ -98,6 +98,19 @@ class Bounded(HttpToolsProtocol):
             self._waiting.cancel()
             self._waiting = None
 
+    def _watch(self) -> None:
+        """Cuts the connection unless some of what waits there is read in time, and then some more."""
+        before = self.transport.get_write_buffer_size()
+        self._unread = self.loop.call_later(UNREAD_SECONDS, self._look, before)
+
+    def _look(self, before: int) -> None:
+        self._unread = None
+        left = self.transport.get_write_buffer_size()
+        if 0 < left < before:
+            self._watch()
+        elif left:
+            self.transport.abort()
+
     def _stop_watching(self) -> None:
         if self._unread is not None:
             self._unread.cancel()
@@ -106,6 +119,8 @@ class Bounded(HttpToolsProtocol):
     def _give_up(self) -> None:
         self._waiting = None
         if self.transport is not None and not self.transport.is_closing():
-            if self._unread is None and self.transport.get_write_buffer_size():  # closed when that is read, or then
-                self._unread = self.loop.call_later(UNREAD_SECONDS, self.transport.abort)
+            if (
+                self._unread is None and self.transport.get_write_buffer_size()
+            ):  # closed when that is read, or nobody does
+                self._watch()
             self.transport.close()

@@ -50,7 +50,8 @@ class CuratorState:
 
 def create() -> ASGIApp:
     logs.set_up()
-    return create_app(read_settings())
+    with logs.told_if_it_fails(ends=True):
+        return create_app(read_settings())
 
 
 def create_app(settings: Settings) -> ASGIApp:

@@ -42,10 +42,13 @@ def put(file: Path, content: bytes, *, mode: int = OWNER_ONLY) -> None:
 
 
 def give(path: Path, *, like: Path, mode: int) -> None:
-    """To the owner and group of ``like``, if the system lets us: root may, others already are who they are."""
+    """To the owner and group of ``like``, if the system lets us: root may; others may give it to a group that they are in."""
     about = like.stat()
-    with suppress(PermissionError):
+    try:
         os.chown(path, about.st_uid, about.st_gid)
+    except PermissionError:
+        with suppress(PermissionError):
+            os.chown(path, -1, about.st_gid)
     path.chmod(mode)
 
 

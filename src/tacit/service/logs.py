@@ -72,12 +72,14 @@ def places_of(error: BaseException | None) -> dict[str, Any]:
 
 
 @contextmanager
-def told_if_it_fails() -> Iterator[None]:
-    """For what goes wrong at the start: an operator's own settings and files, which may be told."""
+def told_if_it_fails(*, ends: bool = False) -> Iterator[None]:
+    """For what goes wrong at the start: an operator's own settings and files, which may be told. With ``ends`` that is all."""
     try:
         yield
     except (TacitError, OSError) as problem:
         LOG.error("cannot start", extra={"about": {"because": str(problem)}})
+        if ends:
+            raise SystemExit(1) from None
         raise
 
 

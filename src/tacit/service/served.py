@@ -24,11 +24,12 @@ from tacit.models.features import GenreProfile, unit_rows
 from tacit.models.local_models import LinearMap
 from tacit.server import MultiSelection, PrivateSelection, PrivateSlates
 from tacit.service.bodies import Packed
+from tacit.service.disk import put
 from tacit.service.listed import Listed, listed_by
 from tacit.service.logs import LOG, places_of
 from tacit.service.metrics import MODEL, SWAPS
 from tacit.service.settings import Settings
-from tacit.service.versions import STORE, Version, current, is_demonstration, load_tables, versions
+from tacit.service.versions import STORE, Version, current, is_demonstration, load_tables, read_version
 
 _OFFERED = 40
 # A dozen films: among more, noise puts one that hardly anybody knows and the model praises, and nothing is left to choose.
@@ -170,7 +171,7 @@ class Served:
 
 _TRY_AGAIN = 60.0  # seconds
 _REFUSED = "a new version could not be taken up; the old one is served on"
-_DAMAGED = "the version that is published could not be taken up; the newest that could is served"
+_DAMAGED = "the version that is published could not be taken up; what was served before is served on"
 _MANY = 20_000  # look-alikes from which on an answer is worked out beside the loop that listens
 
 
@@ -179,6 +180,7 @@ class Shelf:
 
     def __init__(self, settings: Settings, ledger: ImpressionLedger) -> None:
         self._settings, self._ledger = settings, ledger
+        self._noted = settings.home / "served"  # the version that was taken up last
         self._served: Served | None = None
 
     @property
@@ -192,22 +194,23 @@ class Shelf:
             self._take_up(version)
 
     def begin(self) -> None:
-        """The first that this process serves: what is published; or, where that is damaged, the newest that is not.
+        """The first that this process serves: what is published; or, where that cannot be taken up, what was served last.
 
         A worker that is replaced is to answer as the others do, who were there before the damage.
         """
         try:
             self.load()
         except Exception as problem:
-            for version in versions(self._settings.models_folder):
-                with suppress(Exception):
-                    self._take_up(version)
-                    LOG.error(_DAMAGED, extra={"about": places_of(problem)})
-                    return
+            with suppress(Exception):
+                self._take_up(read_version(self._settings.models_folder, self._noted.read_text(encoding="ascii")))
+                LOG.error(_DAMAGED, extra={"about": places_of(problem)})
+                return
             raise
 
     def _take_up(self, version: Version) -> None:
         self._served = Served(version, self._settings, self._ledger).try_out()
+        with suppress(OSError):  # without it a worker that is replaced waits for a sound version, no more
+            put(self._noted, version.name.encode())
         MODEL.set(version.published)
         LOG.info("model", extra={"about": {"version": version.name, "name": self._served.store.name}})
 

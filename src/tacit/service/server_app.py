@@ -40,7 +40,8 @@ _PATIENCE = 30  # seconds
 def create() -> ASGIApp:
     """For uvicorn: settings from the environment, logs as JSON."""
     logs.set_up()
-    return create_app(read_settings())
+    with logs.told_if_it_fails(ends=True):
+        return create_app(read_settings())
 
 
 def create_app(settings: Settings) -> ASGIApp:

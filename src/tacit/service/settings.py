@@ -6,9 +6,9 @@ TACIT_SERVE_PORT=8080 TACIT_SERVE_DATABASE=postgresql://... tacit serve --settin
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -83,6 +83,12 @@ class Settings(BaseSettings):
     @classmethod
     def _listed(cls, value: object) -> object:
         return tuple(one.strip() for one in value.split(",") if one.strip()) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _whole_budget(self) -> Self:
+        if self.budget_delta and self.budget_epsilon is None:
+            raise ValueError("budget_delta is part of a budget: say budget_epsilon, too")
+        return self
 
     @property
     def logs_requests(self) -> bool:

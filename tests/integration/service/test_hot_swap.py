@@ -156,7 +156,7 @@ def test_a_worker_that_dies_while_what_is_published_is_damaged_is_replaced_and_t
     until(lambda: lines_about(service, "could not be taken up") == 2, 15, "it was not looked at")
     killed = service.workers()[0]
     os.kill(killed, signal.SIGKILL)
-    until(lambda: lines_about(service, "the newest that could is served") == 1, 30, "nobody took its place")
+    until(lambda: lines_about(service, "what was served before is served on") == 1, 30, "nobody took its place")
     until(lambda: len(service.workers()) == 2 and killed not in service.workers(), 10)
     for _ in range(8):  # by either of them
         with service.client() as client:

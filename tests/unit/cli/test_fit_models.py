@@ -75,6 +75,14 @@ def test_counts_are_charged_once_and_the_same_again_for_nothing(tacit: Command, 
     assert more.stderr.startswith("tacit: budget-exhausted: ")
 
 
+def test_what_is_agreed_by_default_is_what_the_releases_take(tacit: Command, data: Path) -> None:
+    """In floats 0.7 + 0.2 + 0.1 is less than 1: agreed for good, it would never allow all three."""
+    tacit("ledger", "init", "curator.db")
+    slates = [word for epsilon in ("0.7", "0.2", "0.1") for word in ("--slates", epsilon)]
+    done = tacit("fit", data, "--model", "factors", "--models", "served", "--ledger", "curator.db", *slates)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_larger_budget_may_be_agreed_with_the_first_release(tacit: Command, data: Path) -> None:
     words = ("fit", data, "--model", "factors", "--models", "served", "--ledger", "curator.db")
     tacit("ledger", "init", "curator.db")

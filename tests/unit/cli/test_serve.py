@@ -121,6 +121,16 @@ def test_a_damaged_version_is_not_served(tacit: Command, served: list[tuple[str,
     assert re.fullmatch(r"tacit: invalid-model: .+tables\.safetensors.+\n", done.stderr)
 
 
+def test_keys_that_cannot_be_read_are_told_before_anything_listens(
+    tacit: Command, served: list[tuple[str, Settings]], tmp_path: Path
+) -> None:
+    publish(tmp_path / "tacit-home" / "models", small_store(20, look_alikes=5))
+    (tmp_path / "tacit-home" / "keys.json").write_text("{")
+    done = tacit("serve")
+    assert (done.returncode, served) == (1, [])
+    assert re.fullmatch(r"tacit: invalid-data: .+keys\.json.+\n", done.stderr)
+
+
 def test_a_curator_is_another_application(tacit: Command, served: list[tuple[str, Settings]], tmp_path: Path) -> None:
     missing = tacit("serve", "--curator", "movielens-small", "--port", "8001")
     assert (missing.returncode, served) == (1, [])  # a lost ledger must not look like a fresh budget

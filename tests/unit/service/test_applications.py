@@ -250,11 +250,23 @@ def test_keys_that_cannot_be_read_again_are_told_once_and_those_that_were_known_
     keys = Keys(file)
     monkeypatch.setattr(state, "_KEYS_EVERY", 0.002)
 
+    looked: list[bool] = []
+    refresh = Keys.refresh
+
+    def counting(self: Keys) -> None:
+        looked.append(True)
+        refresh(self)
+
+    monkeypatch.setattr(Keys, "refresh", counting)
+
     async def watching(changes: list[str]) -> None:
         watch = asyncio.ensure_future(state.watch_keys(keys))
         for content in changes:
             file.write_text(content)
-            await asyncio.sleep(0.05)
+            enough = len(looked) + 3
+            async with asyncio.timeout(20):
+                while len(looked) < enough:
+                    await asyncio.sleep(0.002)
         watch.cancel()
 
     whole = file.read_text()

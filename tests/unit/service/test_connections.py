@@ -25,8 +25,8 @@ class Loop:
     def __init__(self) -> None:
         self.timers: list[Timer] = []
 
-    def call_later(self, after: float, work: Callable[[], None]) -> Timer:
-        self.timers.append(Timer(after, work))
+    def call_later(self, after: float, work: Callable[..., None], *given: Any) -> Timer:
+        self.timers.append(Timer(after, lambda: work(*given)))
         return self.timers[-1]
 
 
@@ -130,6 +130,7 @@ def test_a_connection_that_is_gone_leaves_no_timer(connection: Any) -> None:
 def test_who_reads_no_answer_is_not_waited_for(connection: Any) -> None:
     connection.on_message_begin()
     connection.on_headers_complete()
+    connection.transport.unread = 1000
     connection.pause_writing()
     (timer,) = timers(connection)
     assert timer.after == UNREAD_SECONDS
@@ -137,7 +138,24 @@ def test_who_reads_no_answer_is_not_waited_for(connection: Any) -> None:
     assert connection.transport.aborted  # closing would wait for what nobody reads
 
 
-def test_who_reads_slowly_has_her_time_anew_each_time(connection: Any) -> None:
+def test_who_reads_slowly_is_waited_for_as_long_as_she_reads(connection: Any) -> None:
+    """A large answer lies in the buffer as a whole: nobody has to read all of it in that time."""
+    connection.on_message_begin()
+    connection.on_headers_complete()
+    connection.transport.unread = 1000
+    connection.pause_writing()
+    for left in (900, 899, 10):
+        (timer,) = timers(connection)
+        connection.transport.unread = left
+        timer.cancel()  # it has passed
+        timer.work()
+        assert not connection.transport.aborted
+    (timer,) = timers(connection)
+    timer.work()
+    assert connection.transport.aborted
+
+
+def test_what_was_read_in_the_end_is_watched_no_more(connection: Any) -> None:
     connection.on_message_begin()
     connection.on_headers_complete()
     for _ in range(3):

@@ -110,6 +110,13 @@ def test_what_is_not_named_lies_in_the_home() -> None:
     assert (found.models_folder, found.keys_file, found.database_target) == (Path("m"), Path("k"), "d")
 
 
+def test_a_delta_without_an_epsilon_is_no_budget() -> None:
+    """Else it would be left out silently, for good."""
+    with pytest.raises(InvalidParameter, match="budget_epsilon"):
+        read_settings(budget_delta=1e-6)
+    assert read_settings(budget_epsilon=2.0, budget_delta=1e-6).budget_delta == 1e-6
+
+
 def test_origins_are_a_list_with_commas_between(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = ("https://a.example", "https://b.example")
     file.write_text('origins = ["https://a.example", "https://b.example"]')

@@ -15,7 +15,7 @@ from tacit.service import served as room
 from tacit.service.metrics import REGISTRY
 from tacit.service.served import Shelf
 from tacit.service.settings import Settings
-from tacit.service.versions import current, publish, use
+from tacit.service.versions import current, mark_demonstration, publish, use
 from tests.unit.server.small_store import small_store
 
 NEW = small_store(20, look_alikes=5, seed=9)
@@ -24,7 +24,7 @@ NEW = small_store(20, look_alikes=5, seed=9)
 @pytest.fixture
 def shelf(home: Path, settings: Callable[..., Settings], tmp_path: Path) -> Iterator[Shelf]:
     with ImpressionLedger.create(tmp_path / "server.db") as ledger:
-        yield Shelf(settings(models=home / "models", swap_seconds=0.002), ledger)
+        yield Shelf(settings(home=tmp_path, models=home / "models", swap_seconds=0.002), ledger)
 
 
 def name_of(shelf: Shelf) -> str:
@@ -102,15 +102,29 @@ def test_a_process_that_begins_while_what_is_published_is_damaged_serves_what_th
     """A worker that is replaced: were it to end instead, the service would go with it."""
     models = home / "models"
     first = current(models).name
+    publish(models, small_store(20, look_alikes=5, seed=8))  # newer, and not served: an operator went back
+    use(models, first)
+    shelf.begin()
     (publish(models, NEW).folder / "store.tacit").write_bytes(b"damaged")
+    another = Shelf(shelf._settings, shelf._ledger)
     with caplog.at_level(logging.ERROR, "tacit.service"):
-        shelf.begin()
-    assert name_of(shelf) == first
+        another.begin()
+    assert name_of(another) == first
     (record,) = caplog.records
-    assert "the newest that could is served" in record.getMessage()
+    assert "what was served before is served on" in record.getMessage()
     (models / first / "store.tacit").write_bytes(b"damaged")
     with pytest.raises(TacitError):
         Shelf(shelf._settings, shelf._ledger).begin()
+
+
+def test_a_process_that_begins_takes_up_nothing_that_nobody_chose(shelf: Shelf, home: Path) -> None:
+    """The demonstration, for one, whose counts anybody may see: an operator's are not."""
+    models = home / "models"
+    mark_demonstration(current(models))
+    (publish(models, NEW).folder / "store.tacit").write_bytes(b"damaged")
+    with pytest.raises(TacitError):
+        shelf.begin()
+    assert shelf.served is None
 
 
 def test_a_version_that_cannot_be_taken_up_is_told_once_and_the_old_one_answers_on(
