@@ -147,7 +147,8 @@ def _require_ledger(ledger: str) -> None:
 def _released(ratings: "Ratings", slates: list[float], ledger: str, budget: float | None) -> "dict[str, Popularity]":
     """Counts for slates, charged to the curator's ledger, which is there already; asked for again they are the same.
 
-    Before anything is fitted: what the budget does not allow is told soon. What was charged until then is kept, and free the next time.
+    Before anything is fitted: what the budget does not allow is told soon. What was charged until then is kept, and free the next
+    time.
     """
     from decimal import Decimal
 
