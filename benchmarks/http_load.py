@@ -2,8 +2,8 @@
 
 import selectors
 import socket
-import statistics
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -25,13 +25,20 @@ class Post:
 
 @dataclass(frozen=True)
 class Load:
-    """What was seen: how many requests, how many a second, and the times of single ones in seconds."""
+    """What was seen: the times of single requests, and of all together, in seconds."""
 
-    count: int
-    rate: float
-    mean: float
-    p50: float
-    p99: float
+    times: tuple[float, ...]
+    seconds: float
+
+    @property
+    def count(self) -> int:
+        return len(self.times)
+
+
+def together(loads: Iterable[Load]) -> Load:
+    """Several rounds as one."""
+    found = list(loads)
+    return Load(tuple(time for one in found for time in one.times), sum(one.seconds for one in found))
 
 
 class _Connection:
@@ -81,6 +88,4 @@ def load(port: int, post: Post, *, connections: int = 1, seconds: float = 2.0) -
                 waiting -= 1
                 selector.unregister(key.fileobj)
                 key.data.socket.close()
-    passed = time.perf_counter() - started
-    cuts = statistics.quantiles(times, n=100) if len(times) > 1 else times * 99
-    return Load(len(times), len(times) / passed, statistics.fmean(times), statistics.median(times), cuts[98])
+    return Load(tuple(times), time.perf_counter() - started)

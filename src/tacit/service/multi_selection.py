@@ -6,11 +6,12 @@ from starlette.responses import Response
 
 from tacit.messages.multi_selection import Reply, Request
 from tacit.service.bodies import answered, message_of, told, wanted_form
+from tacit.service.pacing import Pace
 from tacit.service.schemas import WITH_BODY, answers, body
 from tacit.service.state import state_of
 
 router = APIRouter(tags=["multi-selection"])
-_QUICK = 25  # k times t up to which an answer takes less than a millisecond
+_USUAL = 25  # k times t up to which an answer takes hardly longer than for one item
 
 
 @router.get("/v1/catalogue", responses=answers("Catalogue", 304), response_class=Response)
@@ -36,7 +37,8 @@ async def slate(http: HttpRequest) -> Response:
     def work() -> Reply:
         return served.multi_selection.answer(request.signal, request.k, request.t)
 
-    return answered(await state.worked_out(work, beside=served.slow or request.k * request.t > _QUICK), form)
+    pace = served.pace if request.k * request.t <= _USUAL else Pace.BESIDE
+    return answered(await state.worked_out(work, pace), form)
 
 
 @router.get("/v1/model", responses=answers("Model"), response_class=Response)

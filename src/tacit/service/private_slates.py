@@ -11,6 +11,7 @@ from tacit.messages.private_slates import Slate
 from tacit.models.dpp.tempered import MOST_NATS
 from tacit.models.released_slates import ALPHA
 from tacit.service.bodies import JSON, told
+from tacit.service.pacing import Pace
 from tacit.service.problems import Problem
 from tacit.service.schemas import answers
 from tacit.service.served import Served
@@ -46,7 +47,7 @@ async def slate(
     served = state.served
     if name not in served.slates:
         raise Problem("not-found", "there is no such release: /v1/slates names them.")
-    return told(await state.worked_out(lambda: _made(served, name, k, alpha, drawn), beside=True))
+    return told(await state.worked_out(lambda: _made(served, name, k, alpha, drawn), Pace.BESIDE))
 
 
 @router.get("/v1/releases", responses=answers("Releases"), response_class=Response)
@@ -62,7 +63,7 @@ async def release(http: HttpRequest, name: str) -> Response:
     version = state.served.version
     if not any(one["name"] == name for one in version.releases):
         raise Problem("not-found", "there is no such release: /v1/releases names them.")
-    content = await state.worked_out(lambda: version.file(name).read_bytes(), beside=True)
+    content = await state.worked_out(lambda: version.file(name).read_bytes(), Pace.BESIDE)
     return Response(content, media_type=JSON)
 
 

@@ -28,6 +28,7 @@ from tacit.service.disk import put
 from tacit.service.listed import Listed, listed_by
 from tacit.service.logs import LOG, places_of
 from tacit.service.metrics import MODEL, SWAPS
+from tacit.service.pacing import Pace
 from tacit.service.settings import Settings
 from tacit.service.versions import STORE, Version, current, is_demonstration, load_tables, read_version
 
@@ -45,7 +46,8 @@ class Served:
         self.store = Store.load(version.folder / STORE)
         if self.store.version != version.manifest["store"]:
             raise InvalidModel("the store is another one than was published: publish again, or go back a version.")
-        self.slow = len(self.store.look_alikes) > _MANY
+        people = len(self.store.look_alikes)
+        self.pace = Pace.AT_ONCE if people <= _MANY else Pace.IN_TURN if people <= _VERY_MANY else Pace.BESIDE
         self.multi_selection = MultiSelection(
             self.store,
             settings.algorithm,
@@ -172,7 +174,8 @@ class Served:
 _TRY_AGAIN = 60.0  # seconds
 _REFUSED = "a new version could not be taken up; the old one is served on"
 _DAMAGED = "the version that is published could not be taken up; what was served before is served on"
-_MANY = 20_000  # look-alikes from which on an answer is worked out beside the loop that listens
+_MANY = 10_000  # look-alikes, for whom an answer takes two milliseconds
+_VERY_MANY = 250_000  # ... and some twelve
 
 
 class Shelf:

@@ -4,10 +4,8 @@ import asyncio
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from typing import cast
 
 from starlette.requests import Request as HttpRequest
 
@@ -17,13 +15,12 @@ from tacit.messages.private_selection import Engagement, Impression, Offer, Offe
 from tacit.service.batching import Batches
 from tacit.service.keys import Key, Keys, Scope
 from tacit.service.logs import LOG
+from tacit.service.pacing import Pacing
 from tacit.service.problems import TRY_AGAIN, Problem
 from tacit.service.served import Served, Shelf
 from tacit.service.settings import Settings
 
-R = TypeVar("R")
 _KEYS_EVERY, _PARENT_EVERY = 2.0, 1.0  # seconds
-_MOST_BESIDE = 64
 _KEYS_UNREAD = "the keys cannot be read again; those that were known hold on, also if they were revoked since"
 _UNAUTHORISED = {"WWW-Authenticate": "Bearer"}
 
@@ -37,8 +34,7 @@ class State:
     offers: Batches[OfferRequest, Offer | None] = field(init=False)
     bills: Batches[Impression, Settlement] = field(init=False)
     engages: Batches[Engagement, Settlement] = field(init=False)
-    _beside: int = 0  # that wait, or are worked on
-    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="answers"))
+    worked_out: Pacing = field(default_factory=Pacing)
 
     def __post_init__(self) -> None:
         most = self.settings.most_waiting
@@ -52,18 +48,6 @@ class State:
         if found is None:
             raise Problem("not-ready", "there is no model to answer with yet.", TRY_AGAIN)
         return found
-
-    async def worked_out(self, work: Callable[[], R], *, beside: bool) -> R:
-        """What takes long is done beside the loop that listens, one after the other; what does not, at once."""
-        if not beside:
-            return work()
-        if self._beside >= _MOST_BESIDE:  # who comes now would wait for seconds, and everybody behind her for longer
-            raise Problem("not-ready", "too many long requests wait here already. Try again.", TRY_AGAIN)
-        self._beside += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        finally:
-            self._beside -= 1
 
     def _engaged(self, bits: list[Engagement]) -> list[Settlement | Exception]:
         """Each by itself: clicks are rare beside offers and reports."""
@@ -79,7 +63,7 @@ class State:
         await self.offers.close()
         await self.bills.close()
         await self.engages.close()
-        self._thread.shutdown()
+        self.worked_out.close()
         self.ledger.close()
 
 
