@@ -62,7 +62,9 @@ class Workers(Multiprocess):
             self._ready.discard(process.pid)
             LOG.error(_ENDED, extra={"about": {"ended": process.pid, "status": process.exitcode}})
             self._start(place)
-        elif self._ever_ready:  # it would fail again at once, and again
+        elif (
+            self._ever_ready or (process.exitcode or 0) < 0
+        ):  # killed, and perhaps ready; or it would fail again at once
             LOG.error(_FAILED, extra={"about": {"ended": process.pid, "status": process.exitcode}})
             self._again[process.pid] = monotonic() + _PAUSE
         else:

@@ -156,14 +156,18 @@ def test_a_worker_that_dies_while_what_is_published_is_damaged_is_replaced_and_t
     until(lambda: lines_about(service, "could not be taken up") == 2, 15, "it was not looked at")
     killed = service.workers()[0]
     os.kill(killed, signal.SIGKILL)
-    until(lambda: lines_about(service, "what was served before is served on") == 1, 30, "nobody took its place")
-    until(lambda: len(service.workers()) == 2 and killed not in service.workers(), 10)
+    until(
+        lambda: lines_about(service, "what was served before is served on") == 1,
+        60,
+        lambda: f"nobody took its place:\n{service.printed[-4000:]}",
+    )
+    until(lambda: len(service.workers()) == 2 and killed not in service.workers(), 20)
     for _ in range(8):  # by either of them
         with service.client() as client:
             assert version_of(client) == published.first
     shutil.rmtree(models)  # now none can start
     os.kill(service.workers()[0], signal.SIGKILL)
-    until(lambda: lines_about(service, "a worker could not start") == 1, 30, "it was not told")
+    until(lambda: "a worker could not start" in service.printed, 60, lambda: service.printed[-4000:])
     with service.client() as client:
         assert version_of(client) == published.first
     assert service.stop() == 0

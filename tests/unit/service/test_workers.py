@@ -83,12 +83,25 @@ def test_who_was_ready_and_dies_or_hangs_is_replaced_at_once(workers: Any, caplo
     assert len(caplog.records) == 2  # a death is told
 
 
-@pytest.mark.parametrize("status", [1, 3, -9])
-def test_where_nobody_was_ever_ready_the_service_ends_however_the_first_one_did(workers: Any, status: int) -> None:
+@pytest.mark.parametrize("status", [1, 3])
+def test_where_nobody_was_ever_ready_the_service_ends_with_the_first_that_fails(workers: Any, status: int) -> None:
     workers.processes[1].exitcode = status
     workers.keep_subprocess_alive()
     assert workers.should_exit.is_set()
     assert workers.could_not_start
+
+
+def test_who_was_killed_before_anybody_was_seen_to_be_ready_is_replaced_after_a_pause(
+    workers: Any, clock: list[float]
+) -> None:
+    """It may have been ready: that is looked at now and then."""
+    killed = workers.processes[1]
+    killed.exitcode = -9
+    workers.keep_subprocess_alive()
+    assert not workers.should_exit.is_set()
+    clock[0] += 5.0
+    workers.keep_subprocess_alive()
+    assert workers.processes[1] is not killed
 
 
 @pytest.mark.parametrize("status", [1, 3, -9])
