@@ -50,6 +50,9 @@ class Private:
         found = [f"the title {title}" for title in self.ratings if any(form in raw for form in _texts_of(title))]
         found += [f"the id {id}" for id in self.ids if _has_number(raw, str(id))]
         found += [f"the feature {one:.4f}" for one in self._shares if any(form in raw for form in _decimals_of(one))]
+        found += [
+            f"the step {step}" for step in sorted({*self.steps} - {0}) if step > 999 and _has_number(raw, str(step))
+        ]
         for kind in ("<d", ">d", "<q", ">q"):
             found += [f"{number} as {kind}" for number in self._numbers(kind) if struct.pack(kind, number) in raw]
         for kind in ("<f", ">f", "<i", ">i"):
@@ -81,11 +84,11 @@ def _texts_of(title: str) -> Iterator[bytes]:
 
 
 def _has_number(raw: bytes, digits: str) -> bool:
-    """As a number by itself, and not as a part of a longer one."""
+    """As a number by itself, and not as a part of a longer one, or of a token, whose letters and digits are drawn by chance."""
     at = raw.find(digits.encode())
     while at >= 0:
         beside = raw[max(at - 1, 0) : at] + raw[at + len(digits) : at + len(digits) + 1]
-        if not any(byte in b"0123456789" for byte in beside):
+        if not any(bytes([byte]).isalnum() for byte in beside):
             return True
         at = raw.find(digits.encode(), at + 1)
     return False
@@ -94,4 +97,3 @@ def _has_number(raw: bytes, digits: str) -> bool:
 def _decimals_of(share: float) -> Iterator[bytes]:
     yield f"{share:.3f}"[1:].encode()  # ".143"
     yield f"{share:.6f}"[1:5].encode()  # ".142"
-    yield str(round(share * GRID)).encode()
