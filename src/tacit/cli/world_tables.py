@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tacit.cli.claim_tables import print_claims
-from tacit.evaluation.result import Claim, Row
+from tacit.evaluation.result import COUNT, Claim, Row
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,6 +24,8 @@ def print_worlds(
     """A table for each world and set of settings. ``prefix`` begins the names of references; ``of`` stands behind a value."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
+        if row.metric == COUNT:  # how large a world is: in the JSON
+            continue
         place = (str(row.setting.get("world", "")), *(name for name in row.setting if name != "world"))
         groups.setdefault(place, []).append(row)
 

@@ -1,7 +1,7 @@
 """What an evaluation found, as values: one row for each figure, one claim for each statement that was put to the test."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
@@ -12,6 +12,7 @@ from tacit.evaluation.statistics import Estimate
 from tacit.guarantees import Guarantee
 
 PAPER = "paper:"  # before the name of a method: the figure is the paper's own
+COUNT, DATA = "count", "data"  # the metric and the method of rows that tell how large a world is
 Setting: TypeAlias = Mapping[str, int | float | str]
 
 
@@ -43,6 +44,12 @@ class Row:
             "stderr": self.stderr,
             "n": self.n,
         }
+
+
+def sizes(counts: Mapping[str, int], **setting: int | float | str) -> Iterator[Row]:
+    """How large a world is: a row for each count, such as of users or of items."""
+    for name, count in counts.items():
+        yield Row(DATA, {**setting, "of": name}, COUNT, float(count))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 INF = "inf"  # an epsilon in a setting: JSON has no infinity
 DELTA = 1e-6
 
+OWN_MEAN = "own mean"  # of the asked user's ratings in the source: nobody else's data
 GLOBAL_MEAN, ITEM_AVERAGE = "global mean", "item average"
 USER_MEAN = "user mean + item offset"  # the offset is told from the mean of the target domain
 USER_MEAN_SOURCE = "user mean + item offset, source mean"  # from the mean of the domain that the user's mean is of
 REMOTE_USER, KNN, KNN_SHRUNK, ALS = "RemoteUser", "ItemKNN-linked", "ItemKNN-linked, shrunk", "ALS-linked"
-BASELINES = (GLOBAL_MEAN, ITEM_AVERAGE, USER_MEAN, USER_MEAN_SOURCE, REMOTE_USER, KNN, KNN_SHRUNK, ALS)
 
 NX_PUBLISHED = "NX-Map-ib, published form"  # the k most similar items, then those of the alter ego; item means as base
 NX = "NX-Map-ib"  # the k most similar items of the alter ego; user mean + offset as base

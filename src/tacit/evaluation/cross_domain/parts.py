@@ -27,7 +27,7 @@ DRAWS = {
 MANY = 500_000  # ratings: one split, fewer lists, no links cut
 LISTED = {Effort.QUICK: 40, Effort.DEFAULT: 100, Effort.FULL: 1000}
 FEW_LISTED = 100
-_BESIDE = (names.ITEM_AVERAGE, names.USER_MEAN, names.NX, names.ALS)
+_BESIDE = (names.OWN_MEAN, names.ITEM_AVERAGE, names.USER_MEAN, names.NX, names.ALS)
 _SLOW = (names.REMOTE_USER, names.NX_UB_RATED, names.NX_MANY[10])
 
 

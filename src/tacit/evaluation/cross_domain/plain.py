@@ -8,7 +8,15 @@ from tacit.evaluation.cross_domain import names
 from tacit.evaluation.cross_domain.known import Known
 from tacit.evaluation.cross_domain.splits import Floats
 from tacit.models.cross_domain.alter_egos import AlterEgos, several_replacements
-from tacit.models.cross_domain.averages import column_means, global_mean, item_average, levels, mean_of, user_and_item
+from tacit.models.cross_domain.averages import (
+    column_means,
+    global_mean,
+    item_average,
+    levels,
+    mean_of,
+    row_means,
+    user_and_item,
+)
 from tacit.models.cross_domain.least_squares import least_squares
 from tacit.models.cross_domain.linked import linked
 from tacit.models.cross_domain.remote_user import remote_user
@@ -19,6 +27,11 @@ K = 50
 ALPHA = 0.03
 SHRINK = 0.2
 Method = Callable[[Known, np.random.Generator], Floats]
+
+
+def _own_mean(known: Known, rng: np.random.Generator) -> Floats:
+    mean = row_means(known.source, sum(known.scale) / 2.0)
+    return known.table(lambda users, items: mean[users])
 
 
 def _global_mean(known: Known, rng: np.random.Generator) -> Floats:
@@ -123,6 +136,7 @@ def nx_many(known: Known, count: int) -> Floats:
 
 
 METHODS: dict[str, Method] = {
+    names.OWN_MEAN: _own_mean,
     names.GLOBAL_MEAN: _global_mean,
     names.ITEM_AVERAGE: _item_average,
     names.USER_MEAN: _user_mean,

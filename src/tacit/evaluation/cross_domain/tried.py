@@ -23,7 +23,7 @@ from tacit.evaluation.cross_domain.published import (
 from tacit.evaluation.cross_domain.splits import Held
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.federated_prototypes.chance import noise_of, rng_of
-from tacit.evaluation.result import Claim, Row
+from tacit.evaluation.result import Claim, Row, sizes
 from tacit.mechanisms import Noise
 
 EPSILONS = {Effort.QUICK: (8.0, 2.0), Effort.DEFAULT: (8.0, 4.0, 2.0, 1.0, 0.5)}
@@ -60,6 +60,8 @@ def tried(splits: Sequence[Callable[[], Held]], what: What, effort: Effort, seed
         if what.prices:
             same.append(_same(known, seed, number))
     found = gathered.outcome()
+    users, items = known.held.ratings.shape
+    found.rows += sizes({"users": users, "items": items}, world=known.held.world)
     if same:
         share, world_name = float(np.mean(same)), str(world["world"])
         setting: dict[str, int | float | str] = {"world": world_name, A_DRAW: WITHOUT_END}

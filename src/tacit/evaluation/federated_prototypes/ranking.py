@@ -26,7 +26,7 @@ from tacit.evaluation.federated_prototypes.moments import (
 )  # fmt: skip
 from tacit.evaluation.federated_prototypes.releases import APART, Key, releases
 from tacit.evaluation.federated_prototypes.splits import Held, every_user
-from tacit.evaluation.result import Row
+from tacit.evaluation.result import Row, sizes
 from tacit.evaluation.statistics import Estimate, difference
 from tacit.guarantees import Guarantee
 from tacit.models.item_ridge import item_ridge
@@ -165,6 +165,8 @@ def _in_parts(scores: Callable[[sparse.csr_array], Floats], train: sparse.csr_ar
 
 def rows(tried: Ranked) -> Iterator[Row]:
     """One row for each method, epsilon and metric; the gains, how many entities were harmed, and what was released."""
+    users, items = tried.held.train.shape
+    yield from sizes({"users": users, "items": items, "entities": tried.held.count}, world=tried.world)
     for method, epsilon in dict.fromkeys((key.method, key.epsilon) for key in tried.found):
         found = tried.ranks(method, epsilon)
         if found is None:

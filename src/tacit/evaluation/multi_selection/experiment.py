@@ -1,7 +1,7 @@
 """The evaluation of multi-selection: the analogues of the paper's tables and figures on a data set, and what they decide."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from tacit.evaluation.multi_selection.population import MOST, Population, popula
 from tacit.evaluation.multi_selection.rows import comparison_rows, level_rows, loss_rows
 from tacit.evaluation.multi_selection.trials import bench
 from tacit.evaluation.multi_selection.variants import private_rows, second_model
-from tacit.evaluation.result import Result, Row, versions_of
+from tacit.evaluation.result import Result, Row, sizes, versions_of
 from tacit.guarantees import Guarantee, metric
 from tacit.messages.multi_selection import exact_eta
 from tacit.models.tables import build_tables
@@ -56,7 +56,7 @@ def evaluate(
         *error_rows(people, fitted, "network", rng=np.random.default_rng([seed, 12])),
         *best_rows(found.best, found.users),
         *neighbour_rows(people, fitted.store.scorer, notes, rng=np.random.default_rng([seed, 13])),
-        *_sizes(people),
+        *sizes(_counts(people)),
         *facts,
         *paper.rows(),
     ]
@@ -116,15 +116,13 @@ def _tried(
     ]
 
 
-def _sizes(people: Population) -> Iterator[Row]:
-    counts = {
+def _counts(people: Population) -> dict[str, int]:
+    return {
         "look-alikes": len(people.look_alikes),
         "held-out users": len(people.held_out),
         "items": people.ratings.n_items,
         "ratings": len(people.ratings),
     }
-    for name, count in counts.items():
-        yield Row("data", {"of": name}, "count", float(count))
 
 
 def _guarantees(people: Population, fitted: Trained, wanted: Plan) -> dict[str, Guarantee]:

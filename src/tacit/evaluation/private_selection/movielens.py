@@ -18,7 +18,7 @@ from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import further_reference
 from tacit.evaluation.private_selection.film_tastes import PEOPLE, offered, panels
 from tacit.evaluation.private_selection.films import NAMES, Films, film_models, film_ratings, film_split
-from tacit.evaluation.result import Claim, Row
+from tacit.evaluation.result import Claim, Row, sizes
 from tacit.evaluation.statistics import difference, mean
 from tacit.models import selection_laws
 from tacit.models.policy_choice import Spread, choose_many
@@ -114,7 +114,7 @@ def run(effort: Effort = Effort.DEFAULT, *, seed: int = 0, progress: Progress = 
         )
     split = film_split(ratings, rng=np.random.default_rng([seed, 0]))
     panel = panels(split.train.n_users, np.random.default_rng([seed, 3]))
-    rows: list[Row] = []
+    rows: list[Row] = list(sizes({"users": ratings.n_users, "items": ratings.n_items}, data=ratings.name))
     claims: list[Claim] = []
     for done, (model, (rank, penalty)) in enumerate(MODELS.items()):
         progress("films", done, len(MODELS))

@@ -19,7 +19,7 @@ from tacit.evaluation.private_slates.support import support
 from tacit.evaluation.private_slates.table import table
 from tacit.evaluation.private_slates.tries import MANY
 from tacit.evaluation.private_slates.verdicts import verdicts
-from tacit.evaluation.result import Result, versions_of
+from tacit.evaluation.result import Result, sizes, versions_of
 
 SYSTEM = "private-slates"
 
@@ -35,7 +35,8 @@ def evaluate(
     effort, told = Effort(effort), progress or untold
     people = films(default_data() if data is None else data, rng=np.random.default_rng([seed, 61]))
     tried = table(people, effort, seed=seed, progress=told)
-    found = Part(notes=_notes(people, effort)).and_(tried.part)
+    large = tuple(sizes({"users": people.users, "items": people.items}))
+    found = Part(large, notes=_notes(people, effort)).and_(tried.part)
     found = found.and_(Part(claims=tuple(verdicts(people, tried.found, capped(people)))))
     told("signal and stability", 0, 4)
     found = found.and_(signal(people, MANY[effort], seed))

@@ -1,0 +1,113 @@
+"""Privacy against utility: how good one system is in one world at each epsilon, between what learns nothing and what promises nothing.
+
+Every system's figures come in this one shape, so that a report can draw them side by side, and advice can look for the closest.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+NATS, NATS_PER_DISTANCE = "epsilon", "epsilon per unit of L1 distance"
+
+
+class Better(StrEnum):
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+class Role(StrEnum):
+    """What a line stands for. A published mode is drawn at the epsilon that it claims, which may not be proved."""
+
+    DEFAULT = "default"
+    OTHER = "other"
+    PUBLISHED = "published"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A figure at an epsilon, in nats (or nats per unit of distance: the curve says). ``stderr`` is None where none is known."""
+
+    epsilon: float
+    value: float
+    stderr: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One private method: its points, by epsilon."""
+
+    method: str
+    role: Role
+    points: tuple[Point, ...]
+
+    def at(self, epsilon: float) -> Point:
+        """The point whose epsilon is closest, by ratio."""
+        return min(self.points, key=lambda point: abs(math.log(point.epsilon / epsilon)))
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A method that has no epsilon: it promises nothing, or it uses nobody's data."""
+
+    method: str
+    value: float
+    stderr: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """``users`` and ``items``: how large the world is, None where that has no meaning. ``nothing`` learns nothing about the user
+    whom it serves from others or from her; ``plain`` may use everything and promises nothing."""
+
+    system: str
+    world: str
+    metric: str
+    unit: str
+    better: Better
+    lines: tuple[Line, ...]  # the first is tacit's default
+    plain: Level
+    nothing: Level
+    users: int | None = None
+    items: int | None = None
+    entities: int | None = None
+    measured_in: str = NATS
+
+    @property
+    def default(self) -> Line:
+        return self.lines[0]
+
+    def share(self, value: float) -> float | None:
+        """How far a value is on the way from ``nothing`` (0) to ``plain`` (1); None where both are the same."""
+        way = self.plain.value - self.nothing.value
+        return None if way == 0.0 else (value - self.nothing.value) / way
+
+    def to_json(self) -> dict[str, Any]:
+        def point(one: Point) -> dict[str, Any]:
+            return {"epsilon": one.epsilon, "value": one.value, "stderr": one.stderr}
+
+        def level(one: Level) -> dict[str, Any]:
+            return {"method": one.method, "value": one.value, "stderr": one.stderr}
+
+        return {
+            "system": self.system, "world": self.world, "users": self.users, "items": self.items, "entities": self.entities,
+            "metric": self.metric, "unit": self.unit, "better": str(self.better), "measured_in": self.measured_in,
+            "lines": [
+                {"method": one.method, "role": str(one.role), "points": [point(each) for each in one.points]}
+                for one in self.lines
+            ],
+            "plain": level(self.plain), "nothing": level(self.nothing),
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Curve":
+        """What `to_json` wrote."""
+        lines = tuple(
+            Line(one["method"], Role(one["role"]), tuple(Point(**each) for each in one["points"])) for one in value["lines"]
+        )  # fmt: skip
+        return cls(
+            value["system"], value["world"], value["metric"], value["unit"], Better(value["better"]), lines,
+            Level(**value["plain"]), Level(**value["nothing"]), value["users"], value["items"], value["entities"],
+            value["measured_in"],
+        )  # fmt: skip

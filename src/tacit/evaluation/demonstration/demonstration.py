@@ -1,0 +1,99 @@
+"""What a run of one system showed: what was said, what left, what is promised, and what it is worth beside both extremes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isinf
+from typing import Any, NamedTuple
+
+from tacit.evaluation.curve import Better
+from tacit.guarantees import Guarantee
+
+
+class Figure(NamedTuple):
+    """A mean and its standard error; None where none is known."""
+
+    value: float
+    stderr: float | None = None
+
+
+class Kind(StrEnum):
+    """Whether a method is private, promises nothing, or learns nothing from anybody's data."""
+
+    PRIVATE = "private"
+    PLAIN = "not private"
+    NOTHING = "learns nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One method among those compared. ``epsilon`` is in nats: inf where nothing is promised, 0 where nothing is told."""
+
+    method: str
+    kind: Kind
+    epsilon: float
+    figures: Mapping[str, Figure]  # by metric
+    remark: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        epsilon = "inf" if isinf(self.epsilon) else self.epsilon
+        figures = {metric: list(figure) for metric, figure in self.figures.items()}
+        return {
+            "method": self.method,
+            "kind": str(self.kind),
+            "epsilon": epsilon,
+            "figures": figures,
+            "remark": self.remark,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Way":
+        """What `to_json` wrote."""
+        figures = {metric: Figure(*figure) for metric, figure in value["figures"].items()}
+        return cls(value["method"], Kind(value["kind"]), float(value["epsilon"]), figures, value["remark"])
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """One system, from end to end. ``private``, ``plain`` and ``nothing`` are the ways that a closing table sets side by side.
+
+    ``said``: the conversation in its order, as (what, text). ``statement``: what the ledger beside the raw data says afterwards.
+    Figures compare methods on public data; a party would not print them, because they follow from profiles without noise.
+    """
+
+    system: str
+    sentence: str  # what it is for, in one line
+    said: tuple[tuple[str, str], ...]
+    guarantee: Guarantee  # of the release that was shown
+    left: str  # what left the one who holds the raw data, with its size
+    stayed: str
+    statement: str
+    metric: str
+    unit: str
+    better: Better
+    ways: tuple[Way, ...]
+    private: Way
+    plain: Way
+    nothing: Way
+    verdict: str  # what the figures say, in words, whatever they say
+    released: Mapping[str, Any]  # the messages that crossed the boundary, as JSON
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "system": self.system, "sentence": self.sentence, "said": [list(one) for one in self.said],
+            "guarantee": self.guarantee.to_json(), "left": self.left, "stayed": self.stayed, "statement": self.statement,
+            "metric": self.metric, "unit": self.unit, "better": str(self.better), "ways": [way.to_json() for way in self.ways],
+            "private": self.ways.index(self.private), "plain": self.ways.index(self.plain),
+            "nothing": self.ways.index(self.nothing), "verdict": self.verdict, "released": dict(self.released),
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Demonstration":
+        """What `to_json` wrote."""
+        ways = tuple(Way.from_json(one) for one in value["ways"])
+        return cls(
+            value["system"], value["sentence"], tuple((what, text) for what, text in value["said"]),
+            Guarantee.from_json(value["guarantee"]), value["left"], value["stayed"], value["statement"], value["metric"],
+            value["unit"], Better(value["better"]), ways, ways[value["private"]], ways[value["plain"]], ways[value["nothing"]],
+            value["verdict"], value["released"],
+        )  # fmt: skip
