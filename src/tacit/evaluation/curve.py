@@ -1,4 +1,4 @@
-"""Privacy against utility: how good one system is in one world at each epsilon, between what learns nothing and what promises nothing.
+"""Privacy against utility: how good a system is in one world, by epsilon, between what learns nothing and what promises nothing.
 
 Every system's figures come in this one shape, so that a report can draw them side by side, and advice can look for the closest.
 """
