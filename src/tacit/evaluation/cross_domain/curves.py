@@ -1,0 +1,38 @@
+"""How far predictions in the target are off, by epsilon of the whole model."""
+
+from collections.abc import Iterator
+
+from tacit.evaluation.cross_domain import names
+from tacit.evaluation.cross_domain.measures import MAE
+from tacit.evaluation.curve import Better, Curve, Level, Role
+from tacit.evaluation.curve_rows import count, kept, level, line
+from tacit.evaluation.result import Result
+
+PLAIN = (names.NX_SOURCE, names.NX)  # the paper's mapping, by the levels of the source where that was tried
+
+
+def curves(result: Result) -> Iterator[Curve]:
+    """One for each world. A user's own mean in the source uses nobody else's data; the paper's mapping promises nothing."""
+    for world in dict.fromkeys(str(row.setting["world"]) for row in result.select(MAE, names.B3)):
+        at = {"world": world}
+        default, nothing = line(result, MAE, names.B3, Role.DEFAULT, **at), level(result, MAE, names.OWN_MEAN, **at)
+        plain = [one for method in PLAIN if (one := level(result, MAE, method, **at)) is not None]
+        if default is None or nothing is None or not plain:
+            continue
+        best = min(plain, key=lambda one: one.value)
+        yield Curve(
+            result.system,
+            world,
+            MAE,
+            "stars",
+            Better.LOWER,
+            kept(
+                default,
+                line(result, MAE, names.B3_OFFSETS, Role.OTHER, **at),
+                line(result, MAE, names.B1_CAREFUL, Role.OTHER, **at),
+            ),
+            Level(f"{best.method}: all ratings", best.value, best.stderr),
+            Level("own mean", nothing.value, nothing.stderr),
+            users=count(result, "users", **at),
+            items=count(result, "items", **at),
+        )
