@@ -1,0 +1,47 @@
+"""Numbers and guarantees as a reader meets them."""
+
+import math
+
+from tacit.evaluation.curve import NATS_PER_DISTANCE, Curve
+from tacit.guarantees import Guarantee
+
+Value = int | float | str
+PERCENT = ("share", "lift")  # units that are told in percent
+
+
+def figure(value: float) -> str:
+    """About four digits: 0.1234, 12.34, 1,234."""
+    if math.isinf(value):
+        return "∞"
+    if value == 0.0 or 1e-3 <= abs(value) < 10.0:
+        return f"{value:.3f}"
+    if abs(value) < 1e-3:
+        return f"{value:.2g}"
+    return f"{value:,.2f}" if abs(value) < 100.0 else f"{value:,.0f}"
+
+
+def interval(value: float, stderr: float | None, unit: str = "") -> str:
+    """With its standard error, where there is one."""
+    if unit.startswith(PERCENT):
+        return f"{value:.1%}" + ("" if stderr is None else f" ± {stderr:.1%}")
+    return figure(value) + ("" if stderr is None else f" ± {figure(stderr)}")
+
+
+def setting(value: Value) -> str:
+    if value == "inf" or (isinstance(value, float) and math.isinf(value)):
+        return "∞"
+    return f"{value:g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
+
+
+def promise(guarantee: Guarantee) -> str:
+    """Epsilon and delta only; what is protected stands beside it."""
+    if guarantee.promises_nothing:
+        return "nothing is promised"
+    text = f"ε = {guarantee.epsilon:.4g}"
+    if guarantee.per_distance:
+        text += f" per unit of {guarantee.protects.distance} distance"
+    return text + (f", δ = {guarantee.delta:.0e}" if guarantee.delta else "")
+
+
+def at(curve: Curve, epsilon: float) -> str:
+    return f"ε = {epsilon:.3g}" + (" per unit of L1 distance" if curve.measured_in == NATS_PER_DISTANCE else "")
