@@ -12,6 +12,7 @@ from tacit.evaluation.statistics import Estimate
 from tacit.guarantees import Guarantee
 
 PAPER = "paper:"  # before the name of a method: the figure is the paper's own
+REFERENCE = "reference:"  # the same of a figure that others found, by another implementation
 Setting: TypeAlias = Mapping[str, int | float | str]
 
 
