@@ -10,10 +10,10 @@ from typing import NamedTuple
 from tacit.evaluation.cross_domain import names
 from tacit.evaluation.cross_domain.measures import AHEAD, MAE
 from tacit.evaluation.federated_prototypes.rows import key_of, settled
-from tacit.evaluation.result import Claim, Row, Setting
+from tacit.evaluation.result import REFERENCE, Claim, Row, Setting
 
 NAME = "reference figures"
-PREFIX = "reference:"
+PREFIX = REFERENCE
 NEAR = 0.02
 
 PLAIN = "synthetic, 300 + 300 items"

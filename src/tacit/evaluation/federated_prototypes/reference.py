@@ -12,10 +12,10 @@ from tacit.evaluation.federated_prototypes import counts, factored, names, ranki
 from tacit.evaluation.federated_prototypes.item_statistics import EVERY
 from tacit.evaluation.federated_prototypes.measures import NDCG, RANK, RECALL, RMSE
 from tacit.evaluation.federated_prototypes.rows import key_of, settled
-from tacit.evaluation.result import Claim, Row, Setting
+from tacit.evaluation.result import REFERENCE, Claim, Row, Setting
 
 NAME = "reference figures"
-PREFIX = "reference:"
+PREFIX = REFERENCE
 NEAR = 0.02
 REBUILT = 0.2  # planted groups
 GAINS = {names.ZIP1: 0.0034, names.ZIP2: 0.006, names.HOSPITALS: 0.014, names.REGIONS: 0.0062}

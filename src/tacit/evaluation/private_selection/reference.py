@@ -5,10 +5,10 @@ Its worlds have parameters of their own, fitted to the same facts, and one seed:
 
 from collections.abc import Iterator, Mapping
 
-from tacit.evaluation.result import Row
+from tacit.evaluation.result import REFERENCE, Row
 
 NAME = "reference figures"
-PREFIX = "reference:"
+PREFIX = REFERENCE
 TOLERANCE = 0.015
 
 _RULES = ("rr", "pf scaled", "pf clipped 0.5", "pf clipped 2")

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from tacit.evaluation.private_slates import names
 from tacit.evaluation.private_slates.measures import COVERAGE, GENRES, POPULARITY
-from tacit.evaluation.result import Row
+from tacit.evaluation.result import REFERENCE, Row
 
 NAME = "reference figures"
-PREFIX = "reference:"
+PREFIX = REFERENCE
 DATA = "movielens-1m"
 METRICS = (POPULARITY, COVERAGE, GENRES)
 
