@@ -21,7 +21,9 @@ def report(
     out: Annotated[str, typer.Option("--out", metavar="FILE", help="The page to write.")] = "report.html",
     json_file: Annotated[
         str | None,
-        typer.Option("--json", metavar="FILE", help="Its JSON twin; by default the page's name with .json; - is standard output."),
+        typer.Option(
+            "--json", metavar="FILE", help="Its JSON twin; by default the page's name with .json; - is standard output."
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="About five minutes: fewer trials, fewer settings.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Everything; hours.")] = False,
@@ -41,7 +43,8 @@ def report(
         ),
     ] = None,
     proofs: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Where the pages of proofs are, for links; by default in the checkout.")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Where the pages of proofs are, for links; by default in the checkout."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal evaluations.")] = 1,
     workers: Annotated[
@@ -91,9 +94,7 @@ def _named(text: str) -> tuple[str, str]:
 
     system, sign, what = text.partition("=")
     if not (sign and what):
-        raise typer.BadParameter(
-            "expected SYSTEM=DATA, such as multi-selection=movielens-small.", param_hint="--data"
-        )
+        raise typer.BadParameter("expected SYSTEM=DATA, such as multi-selection=movielens-small.", param_hint="--data")
     return registry.known(system), what
 
 

@@ -69,6 +69,7 @@ class Curve:
     lines: tuple[Line, ...]  # the first is tacit's default
     plain: Level
     nothing: Level
+    told_at: float  # the epsilon that a table tells, where it tells one: a usual one for this system
     users: int | None = None
     items: int | None = None
     entities: int | None = None
@@ -77,6 +78,11 @@ class Curve:
     @property
     def default(self) -> Line:
         return self.lines[0]
+
+    @property
+    def told(self) -> Point:
+        """The default at the epsilon that a table tells, or the closest one that was tried."""
+        return self.default.at(self.told_at)
 
     def share(self, value: float) -> float | None:
         """How far a value is on the way from ``nothing`` (0) to ``plain`` (1); None where both are the same."""
@@ -97,7 +103,7 @@ class Curve:
                 {"method": one.method, "role": str(one.role), "points": [point(each) for each in one.points]}
                 for one in self.lines
             ],
-            "plain": level(self.plain), "nothing": level(self.nothing),
+            "plain": level(self.plain), "nothing": level(self.nothing), "told_at": self.told_at,
         }  # fmt: skip
 
     @classmethod
@@ -108,6 +114,6 @@ class Curve:
         )  # fmt: skip
         return cls(
             value["system"], value["world"], value["metric"], value["unit"], Better(value["better"]), lines,
-            Level(**value["plain"]), Level(**value["nothing"]), value["users"], value["items"], value["entities"],
+            Level(**value["plain"]), Level(**value["nothing"]), value["told_at"], value["users"], value["items"], value["entities"],
             value["measured_in"],
         )  # fmt: skip

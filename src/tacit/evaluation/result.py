@@ -12,8 +12,8 @@ from tacit.evaluation.statistics import Estimate
 from tacit.guarantees import Guarantee
 
 PAPER = "paper:"  # before the name of a method: the figure is the paper's own
-COUNT, DATA = "count", "data"  # the metric and the method of rows that tell how large a world is
 REFERENCE = "reference:"  # the same of a figure that others found, by another implementation
+COUNT, DATA = "count", "data"  # the metric and the method of rows that tell how large a world is
 Setting: TypeAlias = Mapping[str, int | float | str]
 
 

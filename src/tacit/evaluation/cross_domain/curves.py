@@ -9,6 +9,7 @@ from tacit.evaluation.curve_rows import count, kept, level, line
 from tacit.evaluation.result import Result
 
 PLAIN = (names.NX_SOURCE, names.NX)  # the paper's mapping, by the levels of the source where that was tried
+TOLD_AT = 2.0
 
 
 def curves(result: Result) -> Iterator[Curve]:
@@ -33,6 +34,7 @@ def curves(result: Result) -> Iterator[Curve]:
             ),
             Level(f"{best.method}: all ratings", best.value, best.stderr),
             Level("own mean", nothing.value, nothing.stderr),
+            told_at=TOLD_AT,
             users=count(result, "users", **at),
             items=count(result, "items", **at),
         )

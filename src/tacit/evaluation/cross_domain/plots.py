@@ -64,8 +64,8 @@ def pictures(result: Result) -> list[Picture]:
             "draws",
             "What one draw would have to cost (nothing here has a finite epsilon)",
             (
-                _along("epsilon a draw", {one: endless for one in drawn}, PLAIN),
-                _along("epsilon of PNSA + PNCF", {one: endless for one in (names.NX_NOISY, names.NX_NOISY_USER)}, PLAIN),
+                _along("epsilon a draw", dict.fromkeys(drawn, endless), PLAIN),
+                _along("epsilon of PNSA + PNCF", dict.fromkeys((names.NX_NOISY, names.NX_NOISY_USER), endless), PLAIN),
             ),
         ),
         Picture(

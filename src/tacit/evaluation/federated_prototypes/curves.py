@@ -8,6 +8,8 @@ from tacit.evaluation.federated_prototypes import names
 from tacit.evaluation.federated_prototypes.measures import NDCG
 from tacit.evaluation.result import Result
 
+TOLD_AT = 1.0
+
 
 def curves(result: Result) -> Iterator[Curve]:
     """One for each real world with lists. An entity by itself asks nobody; all rows in one place promise nothing."""
@@ -26,6 +28,7 @@ def curves(result: Result) -> Iterator[Curve]:
             kept(default, line(result, NDCG, names.MOMENTS_APART, world=world)),
             Level("all rows in one place", plain.value, plain.stderr),
             Level("each entity by itself", nothing.value, nothing.stderr),
+            told_at=TOLD_AT,
             users=count(result, "users", world=world),
             items=count(result, "items", world=world),
             entities=count(result, "entities", world=world),

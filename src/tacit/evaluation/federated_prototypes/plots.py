@@ -158,6 +158,6 @@ def _planted(users: int) -> Panel:
     base: dict[str, Value] = {"world": names.PLANTED, "users": users}
     private = (names.GRID, names.GRID_CLIPPED, names.TREE, names.COVARIANCE)
     return together(
-        levels(RMSE, {one: base for one in (names.INDIVIDUAL, names.K_MEANS, names.CONSTANT)}, STYLES),
-        against(RMSE, "epsilon", {one: base for one in private}, STYLES, title=f"{users:,} users an entity", log=True),
+        levels(RMSE, dict.fromkeys((names.INDIVIDUAL, names.K_MEANS, names.CONSTANT), base), STYLES),
+        against(RMSE, "epsilon", dict.fromkeys(private, base), STYLES, title=f"{users:,} users an entity", log=True),
     )

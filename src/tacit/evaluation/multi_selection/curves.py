@@ -7,6 +7,7 @@ from tacit.evaluation.curve_rows import count, kept, level, line_of
 from tacit.evaluation.result import Result
 
 METRIC, K = "kept", 5
+TOLD_AT = 10.0
 
 
 def curves(result: Result) -> Iterator[Curve]:
@@ -24,6 +25,7 @@ def curves(result: Result) -> Iterator[Curve]:
         kept(default, _line(result, "sat-realuser", "pca", Role.PUBLISHED)),
         Level("features told", 1.0),
         Level("ig-sig: no signal", nothing.value, nothing.stderr),
+        told_at=TOLD_AT,
         users=count(result, "look-alikes"),
         items=count(result, "items"),
         measured_in=NATS_PER_DISTANCE,

@@ -79,9 +79,9 @@ def _against_eta(metric: str, methods: Iterable[str], k: int, draws: int = DRAWS
     setting: dict[str, Value] = {"k": k, "draws": draws} | ({"local_model": model} if model else {})
     title = f"k = {k}, q1 = {draws}" + (f", {model}" if model else "")
     return together(
-        levels(metric, {one: setting for one in FREE}, STYLES, labels={one: f"{one}: to beat" for one in FREE}),
+        levels(metric, dict.fromkeys(FREE, setting), STYLES, labels={one: f"{one}: to beat" for one in FREE}),
         against(
-            metric, "eta", {one: setting for one in methods}, STYLES, x="noise scale eta", y=f"{metric}, {_STARS}", title=title,
+            metric, "eta", dict.fromkeys(methods, setting), STYLES, x="noise scale eta", y=f"{metric}, {_STARS}", title=title,
             from_zero=True,
         ),
     )  # fmt: skip

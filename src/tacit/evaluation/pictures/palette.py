@@ -64,7 +64,10 @@ def ramp(count: int) -> list[Style]:
 
 def css() -> str:
     """The variables of the pictures for a page: by what the reader's system asks for, or by data-theme where it is set."""
-    light, dark = _variables((one.name, one.light) for one in COLOURS), _variables((one.name, one.dark) for one in COLOURS)
+    light, dark = (
+        _variables((one.name, one.light) for one in COLOURS),
+        _variables((one.name, one.dark) for one in COLOURS),
+    )
     return (
         f":root{{{light}}}\n@media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n"
         f"[data-theme=dark]{{{dark}}}\n[data-theme=light]{{{light}}}\n"

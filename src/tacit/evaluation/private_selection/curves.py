@@ -10,6 +10,7 @@ from tacit.evaluation.private_selection.rules import RR
 from tacit.evaluation.result import Result
 
 LIFT, SCORE = "CTR lift", "click"
+TOLD_AT = 3.0
 
 
 def curves(result: Result) -> Iterator[Curve]:
@@ -29,6 +30,7 @@ def curves(result: Result) -> Iterator[Curve]:
             kept(default, line(result, LIFT, RR, Role.PUBLISHED, world=world, score=SCORE)),
             plain=Level("private scores told", rows[0].value, rows[0].stderr),
             nothing=Level("public choice", 0.0),
+            told_at=TOLD_AT,
         )
 
 
@@ -48,6 +50,7 @@ def _films(result: Result) -> Iterator[Curve]:
             kept(default, line(result, RATING, RR, Role.PUBLISHED, **at)),
             Level("private scores told", plain.value, plain.stderr),
             Level("public choice", nothing.value, nothing.stderr),
+            told_at=TOLD_AT,
             users=count(result, "users", data=data),
             items=count(result, "items", data=data),
         )

@@ -139,7 +139,7 @@ def _lines(metric: str, methods: tuple[str, ...], along: str, title: str, **sett
         endless,
         levels(metric, {"greedy": setting, "public": setting}, STYLES, scale=scale),
         against(
-            metric, along, {method: setting for method in methods}, STYLES, title=title, y=f"{metric}, %" if lift else metric,
+            metric, along, dict.fromkeys(methods, setting), STYLES, title=title, y=f"{metric}, %" if lift else metric,
             scale=scale,
         ),
     )  # fmt: skip

@@ -8,6 +8,8 @@ from tacit.evaluation.private_slates import names
 from tacit.evaluation.private_slates.measures import POPULARITY
 from tacit.evaluation.result import Result
 
+TOLD_AT = 0.1
+
 
 def curves(result: Result) -> Iterator[Curve]:
     """One for the data set. A slate at random uses nobody's data; that of the most liked items uses all likes as they are."""
@@ -29,6 +31,7 @@ def curves(result: Result) -> Iterator[Curve]:
         ),
         Level("most liked, by true likes", plain.value, plain.stderr),
         Level("at random", nothing.value, nothing.stderr),
+        told_at=TOLD_AT,
         users=count(result, "users"),
         items=count(result, "items"),
     )

@@ -23,7 +23,9 @@ def audited(report: AuditReport) -> list[Audited]:
     for name in dict.fromkeys(finding.name for finding in report.mechanisms):
         cases = [finding for finding in report.mechanisms if finding.name == name]
         twins = [twin for twin in report.twins if twin.of == name]
-        checks = ", ".join(f"{sum(one.by == by for one in cases)} {by}" for by in dict.fromkeys(one.by for one in cases))
+        checks = ", ".join(
+            f"{sum(one.by == by for one in cases)} {by}" for by in dict.fromkeys(one.by for one in cases)
+        )
         losses = [one.loss / one.claimed for one in cases if one.claimed > 0.0]
         found.append(
             Audited(

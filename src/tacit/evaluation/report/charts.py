@@ -16,6 +16,7 @@ DEFAULT = Style(SERIES[0], "o", "-")
 PLAIN, NOTHING = Style(INK, "", "-"), Style(GREY, "", "--")
 _OTHERS = tuple(Style(colour, marker, "-") for colour, marker in zip(SERIES[2:], ("s", "^", "D", "v"), strict=False))
 _PUBLISHED = Style(SERIES[1], "X", ":")
+_ROLES = {Role.DEFAULT: "tacit", Role.OTHER: "another private mode", Role.PUBLISHED: "as published"}
 _BAND = 0.18  # how dense the interval of the default is
 
 
@@ -23,7 +24,7 @@ def overview(curves: Sequence[Curve]) -> Picture:
     """One panel for each system: its first world."""
     first = {curve.system: curve for curve in reversed(curves)}
     order = dict.fromkeys(curve.system for curve in curves)
-    panels = tuple(panel(first[system], f"{system}: {first[system].world}") for system in order)
+    panels = tuple(panel(first[system], f"{system}: {first[system].world}", named=False) for system in order)
     return Picture("overview", "Privacy against utility: the first world of each system", panels)
 
 
@@ -32,14 +33,14 @@ def worlds(curves: Sequence[Curve]) -> Picture:
     return Picture("curves", "Privacy against utility", tuple(panel(curve, curve.world) for curve in curves))
 
 
-def panel(curve: Curve, title: str) -> Panel:
-    """Utility over epsilon, which grows to the right: more is told there."""
+def panel(curve: Curve, title: str, *, named: bool = True) -> Panel:
+    """Utility over epsilon, which grows to the right: more is told there. ``named``: lines by their methods, not by their roles."""
 
     def drawn(result: Result, axes: "Axes") -> int:
         others = iter(_OTHERS)
         for line in curve.lines:
             style = {Role.DEFAULT: DEFAULT, Role.PUBLISHED: _PUBLISHED}.get(line.role) or next(others)
-            _line(axes, line, style)
+            _line(axes, line, style, _label(line) if named else _ROLES[line.role])
         level(axes, curve.plain.value, curve.plain.stderr, PLAIN, label="not private")
         level(axes, curve.nothing.value, curve.nothing.stderr, NOTHING, label="learns nothing")
         finish(axes, curve.measured_in, f"{curve.metric} ({curve.better} is better)", title)
@@ -49,11 +50,14 @@ def panel(curve: Curve, title: str) -> Panel:
     return drawn
 
 
-def _line(axes: "Axes", line: Line, style: Style) -> None:
+def _label(line: Line) -> str:
+    return line.method if line.role is Role.OTHER else f"{_ROLES[line.role]}: {line.method}"
+
+
+def _line(axes: "Axes", line: Line, style: Style, label: str) -> None:
     x, y = [point.epsilon for point in line.points], [point.value for point in line.points]
     half = [INTERVAL * (point.stderr or 0.0) for point in line.points]
-    label = {Role.DEFAULT: f"tacit: {line.method}", Role.PUBLISHED: f"as published: {line.method}"}
-    axes.errorbar(x, y, yerr=half, label=label.get(line.role, line.method), **drawn_as(style))
+    axes.errorbar(x, y, yerr=half, label=label, **drawn_as(style))
     if line.role is Role.DEFAULT:
         low, high = ([value + sign * width for value, width in zip(y, half, strict=True)] for sign in (-1.0, 1.0))
         axes.fill_between(x, low, high, color=style.colour.light, alpha=_BAND, linewidth=0)

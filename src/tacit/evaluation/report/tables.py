@@ -7,7 +7,14 @@ from tacit.evaluation.report.words import figure, interval, setting
 from tacit.evaluation.result import COUNT, PAPER, REFERENCE, Row
 
 BESIDE = {PAPER: "paper", REFERENCE: "reference"}
-_WORLD = ("world", "data", "campaign", "scores", "prior", "part")  # settings that a table is about, rather than a column of it
+_WORLD = (
+    "world",
+    "data",
+    "campaign",
+    "scores",
+    "prior",
+    "part",
+)  # settings that a table is about, rather than a column of it
 _DRAWN_ONLY = ", cumulative"  # figures of shares: a picture has them
 
 
