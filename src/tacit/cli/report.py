@@ -95,7 +95,8 @@ def _named(text: str) -> tuple[str, str]:
     system, sign, what = text.partition("=")
     if not (sign and what):
         raise typer.BadParameter("expected SYSTEM=DATA, such as multi-selection=movielens-small.", param_hint="--data")
-    return registry.known(system), what
+    registry.known(system)
+    return system, what
 
 
 def _evaluated(
@@ -118,7 +119,7 @@ def _evaluated(
             data,
             effort,
             seed=seed,
-            workers=workers or os.cpu_count() or 1,
+            workers=workers,
             progress=lambda what, done, total: told(f"{system}: {what}", done, total),
         )
     if place is not None:

@@ -30,7 +30,7 @@ from tacit.evaluation.cross_domain.known import Known
 from tacit.evaluation.cross_domain.measures import AHEAD, MAE, NDCG, RECALL, RMSE, Scored, scored
 from tacit.evaluation.cross_domain.outcome import DIRECTIONS, LINKING, Outcome
 from tacit.evaluation.cross_domain.plain import METHODS
-from tacit.evaluation.cross_domain.plots import draw
+from tacit.evaluation.cross_domain.plots import pictures
 from tacit.evaluation.cross_domain.published import A_DRAW, OF_ITEMS, positive, signed, top
 from tacit.evaluation.cross_domain.reference import LARGE, PLAIN, SMALL
 from tacit.evaluation.cross_domain.splits import hidden
@@ -38,6 +38,7 @@ from tacit.evaluation.cross_domain.synthetic import Plan, synthetic
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.federated_prototypes.chance import noise_of
 from tacit.evaluation.federated_prototypes.rows import key_of, settled
+from tacit.evaluation.pictures.drawing import draw_files
 from tacit.evaluation.result import COUNT, Result, Row
 
 DRAWN = (names.PRS_TOP, names.PRS_VALID, names.PRS_TOP_UB, names.PRS_VALID_UB)
@@ -128,7 +129,7 @@ def test_the_terminal_and_the_plots_show_what_there_is(result: Result, tmp_path:
     ):
         assert told in text
     assert "reference:" not in text
-    drawn = {path.stem for path in draw(result, tmp_path)}
+    drawn = {path.stem for path in draw_files(result, pictures(result), tmp_path)}
     assert drawn == {"cost-of-honesty", "overlap", "k", "draws", "users"}
 
 

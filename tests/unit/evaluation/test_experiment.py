@@ -16,8 +16,10 @@ from tacit.evaluation.multi_selection import evaluate, experiment, trials, varia
 from tacit.evaluation.multi_selection.baseline import STATED_BY
 from tacit.evaluation.multi_selection.fitting import Progress, Trained, store_of
 from tacit.evaluation.multi_selection.plan import Effort
-from tacit.evaluation.multi_selection.plots import draw, require_matplotlib
+from tacit.evaluation.multi_selection.plots import pictures
 from tacit.evaluation.multi_selection.population import Population
+from tacit.evaluation.pictures import require_matplotlib
+from tacit.evaluation.pictures.drawing import draw_files
 from tacit.evaluation.result import Result, Row
 from tacit.guarantees import ONE_USER, Guarantee, approximate, nothing
 from tests.unit.server.small_store import random_network
@@ -129,7 +131,7 @@ def test_a_server_that_offers_anything_to_anybody_fails_the_claims(monkeypatch: 
 
 
 def test_figures_are_drawn(result: Result, tmp_path: Path) -> None:
-    drawn = draw(result, tmp_path)
+    drawn = draw_files(result, pictures(result), tmp_path)
     names = [path.name[:9] for path in drawn]
     assert names == [f"figure-{n:02}" for n in (2, 3, 4, 5, 6, 7, 9, 10, 11, 13)]  # 8 and 12 need larger slates: --full
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)

@@ -29,8 +29,9 @@ from tacit.evaluation.federated_prototypes import (
     worlds,
 )
 from tacit.evaluation.federated_prototypes.measures import RANK, RMSE
-from tacit.evaluation.federated_prototypes.plots import draw
+from tacit.evaluation.federated_prototypes.plots import pictures
 from tacit.evaluation.federated_prototypes.rows import key_of, settled
+from tacit.evaluation.pictures.drawing import draw_files
 from tacit.evaluation.result import Result, Row
 
 
@@ -121,7 +122,7 @@ def test_the_terminal_and_the_plots_show_what_there_is(result: Result, tmp_path:
     print_result(Console(file=out, width=200), result)
     assert names.PLANTED in out.getvalue()
     assert "The paper's claims" in out.getvalue()
-    drawn = {path.name for path in draw(result, tmp_path)}
+    drawn = {path.name for path in draw_files(result, pictures(result), tmp_path)}
     assert {"figure-1.png", "figure-3.png", "figure-4.png", "figure-5.png", "figure-6.png", "figure-7.png"} <= drawn
     assert "figure-8.png" not in drawn  # no films here
 

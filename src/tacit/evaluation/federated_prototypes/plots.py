@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tacit.evaluation.federated_prototypes import counts, factored, names, ranking, rated
 from tacit.evaluation.federated_prototypes.measures import NDCG, RANK, RMSE
-from tacit.evaluation.pictures.lines import Value, finish, level, line, logarithmic_x, logarithmic_y, rows_along
+from tacit.evaluation.pictures.lines import Value, asides, finish, level, line, logarithmic_x, logarithmic_y, rows_along
 from tacit.evaluation.pictures.palette import GREY, INK, Style, ramp, series
 from tacit.evaluation.pictures.panels import Settings, against, each, levels, together
 from tacit.evaluation.pictures.picture import Panel, Picture
@@ -121,9 +121,9 @@ def _by_epsilon(metric: str, name: str, base: Mapping[str, Value], fixed: Mappin
         rows = result.select(metric, names.GRID, **base)
         tried = sorted({float(row.setting["epsilon"]) for row in rows if "epsilon" in row.setting})
         count = 0
-        for epsilon, style in zip(tried, ramp(len(tried)), strict=True):
+        for epsilon, style, aside in zip(tried, ramp(len(tried)), asides(len(tried)), strict=True):
             found = rows_along(result, metric, names.GRID, name, {**base, **fixed, "epsilon": epsilon})
-            count += line(axes, found, name, f"grid, epsilon {epsilon:g}", style)
+            count += line(axes, found, name, f"grid, epsilon {epsilon:g}", style, aside=aside)
         found = rows_along(result, metric, names.K_MEANS, name, {**base, **fixed})
         line(axes, found, name, names.K_MEANS, STYLES[names.K_MEANS])
         finish(axes, name, metric, title)

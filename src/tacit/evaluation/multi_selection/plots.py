@@ -1,6 +1,6 @@
 """The pictures of multi-selection: the paper's figures 2 to 13, from the rows of a result, with the paper's own points."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tacit.evaluation.multi_selection.baseline import BASELINE, FREE
@@ -76,7 +76,7 @@ def pictures(result: Result) -> list[Picture]:
 
 def _against_eta(metric: str, methods: Iterable[str], k: int, draws: int = DRAWS, model: str = "") -> Panel:
     """One line for each method; what ignores the signal, and so does not depend on eta, as the level to beat."""
-    setting: dict[str, Value] = {"k": k, "draws": draws} | ({"local_model": model} if model else {})
+    setting: Mapping[str, Value] = {"k": k, "draws": draws, **({"local_model": model} if model else {})}
     title = f"k = {k}, q1 = {draws}" + (f", {model}" if model else "")
     return together(
         levels(metric, dict.fromkeys(FREE, setting), STYLES, labels={one: f"{one}: to beat" for one in FREE}),

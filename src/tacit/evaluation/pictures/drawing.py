@@ -50,6 +50,6 @@ def draw_svgs(result: Result, pictures: Iterable[Picture]) -> list[Drawn]:
             if figure is not None:
                 text = io.StringIO()
                 figure.savefig(text, format="svg", metadata={"Date": None})
-                prefix = f"{result.system}-{picture.name}-"
+                prefix = f"{picture.name}-"
                 found.append(Drawn(picture.name, picture.title, inline(text.getvalue(), prefix, picture.title)))
     return found

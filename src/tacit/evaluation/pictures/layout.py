@@ -3,6 +3,7 @@
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from tacit.evaluation.pictures.lines import GIVEN, LEVEL, LEVEL_INTERVAL
 from tacit.evaluation.pictures.palette import GRID, TEXT
 from tacit.evaluation.pictures.picture import Picture
 from tacit.evaluation.result import Result
@@ -11,11 +12,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NOTE = "Bars and bands: 95 % intervals, 1.96 standard errors each way."
+NOTE = "Bars: 95 % intervals, 1.96 standard errors each way."
 _WIDE = {1: 6.4, 2: 5.0}  # of a panel with its labels, by how many stand in a row
 _NARROW, _HIGH, _ALONE_HIGH = 3.6, 2.25, 3.0
-_LEFT, _RIGHT, _ABOVE, _BELOW = 0.74, 0.14, 0.34, 0.52
-_LINE, _LETTER, _HANDLE = 0.185, 0.066, 0.62  # of a legend in 8 points
+_LEFT, _RIGHT, _ABOVE, _BELOW = 0.74, 0.24, 0.34, 0.52
+_LINE, _LETTER, _HANDLE = 0.152, 0.066, 0.62  # of a legend in 8 points
 _TITLE, _TITLE_LETTER = 0.24, 0.086  # in 11 points
 
 RC: dict[str, Any] = {
@@ -23,7 +24,7 @@ RC: dict[str, Any] = {
     "axes.grid": True, "axes.labelcolor": TEXT.light, "axes.labelsize": 8.5, "axes.linewidth": 0.8,
     "axes.spines.right": False, "axes.spines.top": False, "axes.titlelocation": "left", "axes.titlesize": 9,
     "errorbar.capsize": 2, "figure.facecolor": "none", "font.size": 9, "grid.color": GRID.light, "grid.linewidth": 0.8,
-    "legend.fontsize": 8, "legend.frameon": False, "lines.linewidth": 1.4, "lines.markersize": 4,
+    "legend.fontsize": 8, "legend.frameon": False, "lines.linewidth": 1.4, "lines.markersize": 4.5,
     "savefig.facecolor": "auto", "svg.fonttype": "none", "svg.hashsalt": "tacit", "text.color": TEXT.light,
     "text.usetex": False, "xtick.color": TEXT.light, "xtick.labelsize": 8, "ytick.color": TEXT.light, "ytick.labelsize": 8,
 }  # fmt: skip
@@ -48,9 +49,7 @@ def drawn(result: Result, picture: Picture, *, titled: bool) -> "Figure | None":
     wide = _WIDE.get(across, _NARROW)
     high = _ALONE_HIGH if across == 1 else _HIGH
     width = wide * across
-    named = {
-        label: line for axes in panels for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }  # one entry for each name, whichever panel has it
+    named = _legend(panels)
     columns = max(1, int((width - _LEFT) // (_HANDLE + _LETTER * max(map(len, named), default=0))))
     legend = _LINE * -(-len(named) // columns) + 0.1
     note = 0.22 if any(map(_has_errors, panels)) else 0.04
@@ -71,7 +70,7 @@ def drawn(result: Result, picture: Picture, *, titled: bool) -> "Figure | None":
         )
     if named:
         figure.legend(
-            list(named.values()), list(named), loc="lower left", bbox_to_anchor=(_LEFT / width, note / height), ncols=columns,
+            named.values(), named.keys(), loc="lower left", bbox_to_anchor=(_LEFT / width, note / height), ncols=columns,
             borderaxespad=0.0, borderpad=0.2, labelspacing=0.35, columnspacing=1.2, handlelength=2.6,
         )  # fmt: skip
     if note > 0.1:
@@ -81,7 +80,28 @@ def drawn(result: Result, picture: Picture, *, titled: bool) -> "Figure | None":
     return figure
 
 
+def _legend(panels: "list[Axes]") -> "dict[str, Any]":
+    """One entry for each name, whichever panels have it: lines, then levels, then crosses, whose colour says nothing there."""
+    from matplotlib.lines import Line2D
+
+    found: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    kinds: dict[str, int] = {}
+    for label, handle in found.items():
+        kinds[label] = (
+            1 if isinstance(handle, Line2D) and handle.get_gid() == LEVEL else 2 if label in GIVEN.values() else 0
+        )
+        if kinds[label] == 2:
+            found[label] = Line2D(
+                [], [], linestyle="none", marker="x", markersize=6, markeredgewidth=1.4, color=TEXT.light
+            )
+    return {label: found[label] for label in sorted(found, key=kinds.__getitem__)}
+
+
 def _has_errors(axes: "Axes") -> bool:
     from matplotlib.container import ErrorbarContainer
 
-    return any(isinstance(one, ErrorbarContainer) and (one.has_yerr or one.has_xerr) for one in axes.containers)
+    bars = any(isinstance(one, ErrorbarContainer) and (one.has_yerr or one.has_xerr) for one in axes.containers)
+    return bars or any(one.get_gid() == LEVEL_INTERVAL for one in axes.lines)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tacit.evaluation.pictures.lines import (
     Value,
+    asides,
     crosses,
     finish,
     level,
@@ -32,10 +33,12 @@ def against(
 
     def panel(result: Result, axes: "Axes") -> int:
         count = 0
+        tried = [one for one, setting in methods.items() if rows_along(result, metric, one, along, setting)]
+        places = dict(zip(tried, asides(len(tried)), strict=True))
         for method, setting in methods.items():
-            rows = rows_along(result, metric, method, along, setting)
-            count += line(axes, rows, along, method, styles[method], scale=scale)
-            crosses(axes, result, metric, method, along, setting, styles[method], scale=scale)
+            rows, aside = rows_along(result, metric, method, along, setting), places.get(method, 0.0)
+            count += line(axes, rows, along, method, styles[method], scale=scale, aside=aside)
+            crosses(axes, result, metric, method, along, setting, styles[method], scale=scale, aside=aside)
         if log:
             logarithmic_x(axes)
         if log_y and count:
@@ -56,8 +59,9 @@ def each(
 
     def panel(result: Result, axes: "Axes") -> int:
         count = 0
-        for (label, setting), style in zip(settings.items(), styles, strict=True):
-            count += line(axes, rows_along(result, metric, method, along, setting), along, label, style)
+        for (label, setting), style, aside in zip(settings.items(), styles, asides(len(settings)), strict=True):
+            rows = rows_along(result, metric, method, along, setting)
+            count += line(axes, rows, along, label, style, aside=aside)
         if log:
             logarithmic_x(axes)
         finish(axes, x or along, y or metric, title)

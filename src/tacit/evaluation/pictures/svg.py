@@ -23,13 +23,14 @@ def inline(text: str, prefix: str, label: str) -> str:
     body = re.sub(r"<metadata>.*?</metadata>|<style\b.*?</style>|<!--.*?-->", "", body, flags=re.DOTALL)
     body = re.sub(r"<defs>\s*</defs>", "", body)
     body = _with_own_ids(body.replace("xlink:href", "href"), prefix)
+    body = re.sub(r' transform="rotate\(-0 [^"]*"', "", body)
     body = re.sub(r'\bstyle="([^"]*)"', lambda found: f'style="{_themed(found[1])}"', body)
     body = re.sub(r'\b(d|x|y|transform)="([^"]*)"', lambda found: f'{found[1]}="{_rounded(found[2])}"', body)
-    body = re.sub(r"\s*\n\s*", "\n", body).strip()
+    body = _hoisted(_flat(re.sub(r"\s*\n\s*", "", body)))
     width = float(box[1].split()[2]) * _PIXELS
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(label)}" viewBox="{_rounded(box[1])}" width="100%" '
-        f'style="max-width: {width:.0f}px; height: auto; stroke-linejoin: round; stroke-linecap: butt">\n{body}\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(label)}" viewBox="{_rounded(box[1])}" '
+        f'width="100%" style="max-width: {width:.0f}px; height: auto; stroke-linejoin: round; stroke-linecap: butt">{body}'
     )
 
 
@@ -47,4 +48,35 @@ def _themed(style: str) -> str:
 
 
 def _rounded(numbers: str) -> str:
-    return re.sub(r"-?\d+\.\d+", lambda found: f"{round(float(found[0]), 2) + 0.0:g}", numbers)
+    """Coordinates to a tenth of a point, those of markers to a hundredth."""
+    short = re.sub(r"-?\d+\.\d+", lambda found: f"{_few_digits(float(found[0])):g}", numbers)
+    return re.sub(r"\s+", " ", short).strip()
+
+
+def _few_digits(number: float) -> float:
+    return round(number, 1 if abs(number) >= 10.0 else 2) + 0.0  # + 0.0: no -0
+
+
+def _flat(body: str) -> str:
+    """Without groups that say nothing, which are most."""
+    kept: list[bool] = []
+
+    def of(found: re.Match[str]) -> str:
+        if found[0] == "</g>":
+            return found[0] if kept.pop() else ""
+        kept.append(found[0] != "<g>")
+        return found[0] if kept[-1] else ""
+
+    return re.sub(r"<g\b[^>]*>|</g>", of, body)
+
+
+def _hoisted(body: str) -> str:
+    """The style that all marks of a line have, said once."""
+
+    def of(found: re.Match[str]) -> str:
+        styles = set(re.findall(r'style="([^"]*)"', found[2]))
+        if len(styles) != 1 or found[2].count("style=") != found[2].count("<use "):
+            return found[0]
+        return f'<g{found[1]} style="{styles.pop()}">' + re.sub(r' style="[^"]*"', "", found[2]) + "</g>"
+
+    return re.sub(r"<g((?: clip-path=\"[^\"]*\")?)>((?:<use [^>]*/>)+)</g>", of, body)

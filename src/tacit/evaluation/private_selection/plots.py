@@ -24,7 +24,8 @@ STYLES = {
     clipped_name(8.0): series(10), GUMBEL_SCALED: series(7), GUMBEL_CLIPPED: series(8), TUNED: series(11), AUTO: series(6),
     HALF: series(4, "--"), TWICE: series(12, ":"), "greedy": Style(INK), "public": Style(GREY, dash="--"),
 }  # fmt: skip
-_WORLDS = ("display", "search", "trained")
+_IN_WORLDS = {"display": series(1), "search": series(2, "--"), "trained": series(3, ":")}
+_WORLDS = tuple(_IN_WORLDS)
 _MEASURES = ("CTR", "surplus", "revenue")
 _PRICES = {"server": series(1), "global mean": series(5)}
 _ENDLESS = "dotted: epsilon infinite"
@@ -101,7 +102,7 @@ def _more() -> list[Picture]:
         for world in _WORLDS
     )
     sizes = cumulative(
-        SIZES, {world: (world, {}) for world in _WORLDS}, dict(zip(_WORLDS, (series(1), series(2, "--"), series(3, ":")), strict=True)),
+        SIZES, {world: (world, {}) for world in _WORLDS}, _IN_WORLDS,
         x="candidates", y="share of auctions up to here",
     )  # fmt: skip
     shades = [f"alpha {alpha:g}" for alpha in ALPHAS]
