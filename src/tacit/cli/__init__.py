@@ -15,6 +15,7 @@ from tacit.cli.audit import audit
 from tacit.cli.demo import demo
 from tacit.cli.evaluate import evaluate
 from tacit.cli.fit import fit
+from tacit.cli.report import report
 from tacit.cli.serve import serve
 from tacit.errors import InvalidParameter, TacitError, UnknownName
 
@@ -32,6 +33,7 @@ app.command("serve", epilog="Example: tacit serve --port 8000 --workers 2")(serv
 app.command("evaluate", epilog="Example: tacit evaluate multi-selection --quick --json result.json --plots figures")(
     evaluate
 )
+app.command("report", epilog="Example: tacit report --quick --out report.html --json report.json")(report)
 app.add_typer(data.app, name="data")
 app.add_typer(entity.app, name="entity")
 app.add_typer(federate.app, name="federate")

@@ -10,11 +10,12 @@ from tacit.evaluation.result import Result
 
 PLAIN = (names.NX_SOURCE, names.NX)  # the paper's mapping, by the levels of the source where that was tried
 TOLD_AT = 2.0
+MADE_UP = "synthetic"
 
 
 def curves(result: Result) -> Iterator[Curve]:
-    """One for each world. A user's own mean in the source uses nobody else's data; the paper's mapping promises nothing."""
-    for world in dict.fromkeys(str(row.setting["world"]) for row in result.select(MAE, names.B3)):
+    """One for each world, real ones first. A user's own mean uses nobody else's data; the paper's mapping promises nothing."""
+    for world in sorted(_worlds(result), key=lambda name: name.startswith(MADE_UP)):
         at = {"world": world}
         default, nothing = line(result, MAE, names.B3, Role.DEFAULT, **at), level(result, MAE, names.OWN_MEAN, **at)
         plain = [one for method in PLAIN if (one := level(result, MAE, method, **at)) is not None]
@@ -38,3 +39,9 @@ def curves(result: Result) -> Iterator[Curve]:
             users=count(result, "users", **at),
             items=count(result, "items", **at),
         )
+
+
+def _worlds(result: Result) -> list[str]:
+    """Those with nothing but an epsilon to set."""
+    rows = result.select(MAE, names.B3)
+    return list(dict.fromkeys(str(row.setting["world"]) for row in rows if row.setting.keys() == {"world", "epsilon"}))
