@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tacit.evaluation.multi_selection.baseline import BASELINE, FREE
 from tacit.evaluation.multi_selection.plan import DRAWS, IG_SIG_EXACT, Q1_ETA, SIZES
-from tacit.evaluation.pictures.lines import Value, finish, given, rows_along, steps
+from tacit.evaluation.pictures.lines import LEVEL, Value, finish, given, rows_along, steps
 from tacit.evaluation.pictures.palette import GREY, INK, Style, ramp, series
 from tacit.evaluation.pictures.panels import against, each, levels, together
 from tacit.evaluation.pictures.picture import Panel, Picture
@@ -97,7 +97,7 @@ def _against_draws(eta: float, k: int) -> Panel:
     def panel(result: Result, axes: "Axes") -> int:
         if len(rows_along(result, "d_i", "sat-realuser", "draws", methods["sat-realuser"])) < 2:
             return 0  # one number of draws is no line
-        axes.axvline(DRAWS, color=GREY.light, linewidth=0.8, linestyle=":", label="draws by default")
+        axes.axvline(DRAWS, color=GREY.light, linewidth=0.8, linestyle=":", label="draws by default", gid=LEVEL)
         return drawn(result, axes)
 
     return panel
@@ -121,7 +121,7 @@ def _shares(metric: str, unit: str) -> Panel:
                     given(axes, PAPER, [float(row.setting["radius"])], [row.value], style)
         for row in result.select(metric) if len(sizes) == 1 else []:
             whose, colour, dash = (" (the paper's own)", GREY, ":") if row.is_papers else ("", INK, "--")
-            axes.axvline(row.value, color=colour.light, linestyle=dash, label=f"mean {row.value:.2f}{whose}")
+            axes.axvline(row.value, color=colour.light, linestyle=dash, label=f"mean {row.value:.2f}{whose}", gid=LEVEL)
         finish(axes, unit, "share of users up to here")
         axes.set_ylim(0.0, 1.02)
         return len(sizes)

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NOTE = "Bars: 95 % intervals, 1.96 standard errors each way."
+NOTE = "Error bars: 95 % intervals, 1.96 standard errors each way."
 _WIDE = {1: 6.4, 2: 5.0}  # of a panel with its labels, by how many stand in a row
 _NARROW, _HIGH, _ALONE_HIGH = 3.6, 2.25, 3.0
 _LEFT, _RIGHT, _ABOVE, _BELOW = 0.74, 0.24, 0.34, 0.52
-_LINE, _LETTER, _HANDLE = 0.152, 0.066, 0.62  # of a legend in 8 points
+_LINE, _LETTER, _HANDLE = 0.152, 0.06, 0.6  # of a legend in 8 points
 _TITLE, _TITLE_LETTER = 0.24, 0.086  # in 11 points
 
 RC: dict[str, Any] = {

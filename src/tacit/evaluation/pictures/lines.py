@@ -126,7 +126,10 @@ def finish(axes: "Axes", x: str, y: str, title: str = "") -> None:
     from matplotlib.ticker import MaxNLocator
 
     if axes.get_xscale() == "linear":
-        axes.xaxis.set_major_locator(MaxNLocator(6))
+        places = _places(axes)
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        if len(places) == 1:
+            axes.set_xticks(places)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_title(title)
@@ -134,10 +137,7 @@ def finish(axes: "Axes", x: str, y: str, title: str = "") -> None:
 
 def logarithmic_x(axes: "Axes") -> None:
     """A logarithmic axis whose labels stand where there are figures, as far as they do not touch."""
-    from matplotlib.container import ErrorbarContainer
-
-    lines = [one.lines[0] for one in axes.containers if isinstance(one, ErrorbarContainer)]
-    places = sorted({float(x) for one in lines if one is not None for x in np.asarray(one.get_xdata(), dtype=float)})
+    places = _places(axes)
     axes.set_xscale("log")
     axes.set_xticks([], minor=True)
     if not places:
@@ -152,6 +152,14 @@ def logarithmic_x(axes: "Axes") -> None:
         if not kept or math.log(place / kept[-1][0]) >= room * width:
             kept.append((place, label))
     axes.set_xticks([place for place, _ in kept], [label for _, label in kept])
+
+
+def _places(axes: "Axes") -> list[float]:
+    """Where lines have figures, along the axis."""
+    from matplotlib.container import ErrorbarContainer
+
+    lines = [one.lines[0] for one in axes.containers if isinstance(one, ErrorbarContainer)]
+    return sorted({float(x) for one in lines if one is not None for x in np.asarray(one.get_xdata(), dtype=float)})
 
 
 def logarithmic_y(axes: "Axes") -> None:

@@ -32,7 +32,9 @@ class Style:
 LIGHT_PAGES, DARK_PAGES = ("#ffffff", "#f5f2ec"), ("#13181a", "#1b2224")  # what colours have to stand out from
 TEXT = Colour("text", "#22292c", "#e9e6df")  # in SVG it is the page's own: currentColor
 GRID = Colour("grid", "#dfe2e0", "#343e41")
-INK = Colour("ink", "#000000", "#ffffff")  # not private: what privacy is measured against
+INK = Colour(
+    "ink", "#050505", "#ffffff"
+)  # not private; not quite black, which matplotlib leaves out of SVG as the default
 GREY = Colour("grey", "#6f7477", "#9aa0a3")  # learns nothing from the data it is to learn from
 _SERIES = (
     ("#0b72d9", "#33b1fb"), ("#b03f00", "#e07b14"), ("#2b9270", "#42f5b2"), ("#6b1259", "#c86bb0"), ("#b5760a", "#f6c81e"),
