@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -134,33 +135,57 @@ def _completed(told: dict[str, Any]) -> bool:
 
 
 def _ask(told: dict[str, Any]) -> None:
+    """The questions, on standard error: what is printed on standard output is the advice."""
+
     def ask(name: str, text: str, usual: Any, kind: Any) -> None:
         if told[name] is None:
-            told[name] = typer.prompt(text, default=usual, type=kind, err=True)
-
-    def ask_whether(name: str, text: str) -> None:
-        if told[name] is None:
-            told[name] = typer.confirm(text, default=False, err=True)
-
-    import click
+            told[name] = typer.prompt(text, default=usual, value_proc=_one_of(kind), err=True)
 
     typer.echo("Orders of magnitude are enough; Enter takes what stands in brackets.\n", err=True)
-    ask("holder", "Who holds the raw data: each user's device, several organisations (entity), or one trusted curator?",
-        Holder.device.value, click.Choice([one.value for one in Holder]))  # fmt: skip
-    told["holder"] = Holder(told["holder"])
+    who = "Who holds the raw data: each user's own device, several organisations (entity), or one trusted curator?"
+    ask("holder", who, Holder.device.value, Holder)
     if told["holder"] is Holder.entity:
-        ask("entities", "How many organisations?", 10, int)
-    ask_whether("must_see", "Must a server see, count or bill what was shown?")
-    if told["domains"] is None:
-        told["domains"] = (
-            2 if typer.confirm("Are tastes known in one domain (films) and wanted in another (books)?", err=True) else 1
-        )
-    ask("wants", "What is wanted: one item for a user, or a slate that is shown as it is?",
-        Wants.item.value, click.Choice([one.value for one in Wants]))  # fmt: skip
-    ask("users", "How many users in all?", 5000, int)
-    ask("items", "How many items?", 4000, int)
-    ask("releases", _RELEASES[told["holder"]], 1, int)
-    ask("epsilon", "What may one user lose in that period, in nats (1 is cautious, 10 is much)?", 1.0, float)
+        ask("entities", "How many organisations?", "10", int)
+    ask("must_see", "Must a server see, count or bill what was shown? yes or no", "no", _yes)
+    ask(
+        "domains",
+        "Domains: 2 if tastes are known in one (films) and wanted in another (books), else 1",
+        "1",
+        _one_or_two,
+    )
+    ask("wants", "What is wanted: one item for a user, or a slate that is shown as it is?", Wants.item.value, Wants)
+    ask("users", "How many users in all?", "5000", int)
+    ask("items", "How many items?", "4000", int)
+    ask("releases", _RELEASES[told["holder"]], "1", int)
+    ask("epsilon", "What may one user lose in that period, in nats (1 is cautious, 10 is much)?", "1", float)
+
+
+def _one_of(kind: Any) -> Callable[[str], Any]:
+    """An answer as what it should be; what it is not is told, and asked again."""
+
+    def read(text: str) -> Any:
+        try:
+            return kind(text.strip())
+        except ValueError:
+            allowed = ", ".join(kind) if isinstance(kind, type) and issubclass(kind, StrEnum) else _WORDS[kind]
+            raise typer.BadParameter(f"answer with {allowed}.") from None
+
+    return read
+
+
+def _yes(text: str) -> bool:
+    if text.lower() in ("y", "yes", "n", "no"):
+        return text.lower().startswith("y")
+    raise ValueError
+
+
+def _one_or_two(text: str) -> int:
+    if text in ("1", "2"):
+        return int(text)
+    raise ValueError
+
+
+_WORDS = {int: "a whole number", float: "a number", _yes: "yes or no", _one_or_two: "1 or 2"}
 
 
 def _situation(told: dict[str, Any], delta: float) -> "Situation":

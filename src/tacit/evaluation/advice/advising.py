@@ -126,6 +126,6 @@ def _doubts(found: Recipe, expected: Expectation | None, verdict: Verdict) -> tu
     if verdict is Verdict.BASELINE and not found.is_hopeless:
         return (
             "At this epsilon and with so many users the closest evaluation shows nothing that beats the baseline. Use that, which "
-            " costs nobody anything; or raise epsilon, or find more users.",
+            "costs nobody anything; or raise epsilon, or find more users.",
         )
     return ()

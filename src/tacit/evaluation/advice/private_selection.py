@@ -18,21 +18,20 @@ _LEAST_REPORTS = 1000  # below it `amplify` claims nothing
 _MOST_BATCHES = 1000
 _PYTHON = """\
 import tacit
-from tacit.device.limits import Limits
-from tacit.models.public_prior import Spread
-from tacit.server import Listings, PrivateSelection
+from tacit.device import Limits
 
-budget = tacit.Budget(epsilon={epsilon}, per="day")
-listed = Listings(["boots", "tent", "stove"], [2_000_000, 1_500_000, 4_000_000], [50_000, 80_000, 20_000])
-shop = PrivateSelection(listed, "shop.db", epsilon={each}, spread=Spread(0.8))
-scores = {{"boots": 0.9, "tent": 0.2, "stove": 0.1}}
-device = tacit.Device(
-    "me.db", tacit.data.load("movielens-small").catalogue.items, private_scorer=lambda _, items: [scores[one] for one in items],
-    limits=Limits(budget=budget, most_epsilon={each}),
-)
+ratings = tacit.data.load("movielens-small")
+store = tacit.fit(ratings, model="factors")                       # a model, and people who serve as the public prior
+films = ["Pulp Fiction (1994)", "Forrest Gump (1994)", "Fargo (1996)", "Toy Story (1995)", "Heat (1995)", "Alien (1979)"]
+listings, people = tacit.server.listings_of(store, films)         # or Listings(items, bids, click rates), with prices
+shop = tacit.server.PrivateSelection(listings, "shop.db", spread=people, epsilon={each})
+limits = Limits(budget=tacit.Budget(epsilon={epsilon}, per="day"), most_epsilon={each})
+device = tacit.Device("me.db", store, scorer=store.scorer, limits=limits)
+device.rate({{"Twelve Monkeys (a.k.a. 12 Monkeys) (1995)": 5, "Casino (1995)": 2}})
 device.consent()
-choice = device.choose(shop.offer())
-print(choice.item, choice.guarantee, shop.bill(device.shown(choice)))
+choice = device.choose(shop.offer(device.offer_request()))
+print(choice.item, shop.bill(device.shown(choice)))               # one impression, exactly
+print(device.statement("server"))
 """
 
 
