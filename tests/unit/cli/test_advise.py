@@ -133,3 +133,11 @@ def test_it_does_not_ask_for_what_was_given(tacit: Command, answers: list[str]) 
 def test_its_choices_are_those_of_a_situation() -> None:
     assert [one.value for one in HolderOption] == [one.value for one in Holder]
     assert [one.value for one in WantsOption] == [one.value for one in Wants]
+
+
+def test_the_docs_have_a_place_for_it_and_every_field(tacit: Command) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "command-line.md").read_text()
+    section = page.split("## `tacit advise`")[1].split("\n## ")[0]
+    found = json.loads(tacit(*SLATE, "--json", "-").stdout)
+    assert not [name for name in found if f"`{name}`" not in section]
+    assert "Example: tacit advise" in " ".join(tacit("advise", "--help").stdout.split())

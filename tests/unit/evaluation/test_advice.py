@@ -1,14 +1,16 @@
 """Every situation has one answer: a system, its baseline, or an explained none; and the figures beside it are read with care."""
 
+import json
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from tacit.errors import InvalidData, InvalidParameter
 from tacit.evaluation.advice import Holder, Situation, System, Verdict, Wants, Worth, advise, decide, measured
-from tacit.evaluation.advice.gather import gathered
-from tacit.evaluation.advice.measured import curves_of
+from tacit.evaluation.advice.gather import gathered, main
+from tacit.evaluation.advice.measured import Measured, curves_in, curves_of
 from tacit.evaluation.curve import NATS_PER_DISTANCE, Better, Curve, Level, Line, Point, Role
 
 
@@ -23,17 +25,9 @@ def curve(
         Line("noise per entity", Role.OTHER, points),
     )
     found = Curve(
-        system,
-        world,
-        "utility",
-        "shares",
-        Better.HIGHER,
-        lines,
-        Level("plain", 1.0),
-        Level("nothing", 0.0),
-        users,
-        items,
-    )
+        system, world, "utility", "shares", Better.HIGHER, lines, Level("plain", 1.0), Level("nothing", 0.0), told_at=1.0,
+        users=users, items=items,
+    )  # fmt: skip
     return replace(found, **other)  # type: ignore[arg-type]
 
 
@@ -252,11 +246,31 @@ def test_a_report_without_curves_is_refused(content: object) -> None:
         curves_of(content)
 
 
-def test_figures_are_gathered_from_results_of_one_seed_only() -> None:
-    report = {"curves": [curve(System.CROSS_DOMAIN).to_json()], "seed": 1, "versions": {"numpy": "2"}}
-    made = gathered([report, {**report, "versions": {"tacit": "0"}}], "tacit report", "2026-11-18")
-    assert len(made.curves) == 2
-    assert made.seed == 1
-    assert made.versions == {"numpy": "2", "tacit": "0"}
+def test_figures_are_gathered_from_results_of_one_seed_only(tmp_path: Path) -> None:
+    one = curve(System.CROSS_DOMAIN)
+    report = {
+        "curves": [one.to_json()], "seed": 1, "versions": {"numpy": "2"}, "command": "tacit report", "made": "2026-11-18 05:00 UTC",
+    }  # fmt: skip
+    made = gathered([report, {**report, "versions": {"tacit": "0"}}])
+    assert made == Measured("tacit report", "2026-11-18", 1, {"numpy": "2", "tacit": "0"}, (one, one))
     with pytest.raises(InvalidData, match="one seed"):
-        gathered([report, {**report, "seed": 2}], "tacit report", "2026-11-18")
+        gathered([report, {**report, "seed": 2}])
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    main([str(tmp_path / "report.json"), "--out", str(tmp_path / "measured.json")])
+    assert curves_in(tmp_path / "measured.json") == (one,)
+
+
+def test_results_without_their_command_are_refused() -> None:
+    result = {
+        "system": "cross-domain",
+        "data": "none",
+        "rows": [],
+        "claims": [],
+        "guarantees": {},
+        "seed": 1,
+        "versions": {},
+        "notes": [],
+    }
+    assert gathered([result], "tacit evaluate cross-domain").curves == ()
+    with pytest.raises(InvalidData, match="which command"):
+        gathered([result])
