@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def test_the_answer_comes_first_and_the_commands_last(tacit: Command) -> None:
         "Run it",
     ):
         assert part in done.stdout
-    assert "tacit serve --curator ratings.csv" in done.stdout
+    assert "tacit serve --curator ratings.parquet" in done.stdout
     assert done.stdout.rstrip().endswith("More: docs/private-slates.md")
 
 
@@ -141,3 +142,18 @@ def test_the_docs_have_a_place_for_it_and_every_field(tacit: Command) -> None:
     found = json.loads(tacit(*SLATE, "--json", "-").stdout)
     assert not [name for name in found if f"`{name}`" not in section]
     assert "Example: tacit advise" in " ".join(tacit("advise", "--help").stdout.split())
+
+
+@pytest.mark.parametrize("releases", [1, 5000])
+def test_what_it_says_to_type_can_be_typed(
+    tacit: Command, releases: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{user},{item},{user * item % 5 + 1}" for user in range(30) for item in range(25)]
+    Path("ratings.csv").write_text("\n".join(["user_id,item_id,rating", *rows]))
+    found = json.loads(tacit(*SLATE, "--releases", releases, "--json", "-").stdout)
+    *first, last = found["commands"]
+    assert "tacit serve" in last
+    for line in first:
+        done = tacit(*shlex.split(line)[1:])
+        assert done.returncode == 0, done.stderr

@@ -204,7 +204,7 @@ def test_a_metric_epsilon_is_also_told_for_any_two_users() -> None:
     found = advise(CANONICAL[System.MULTI_SELECTION], [])
     assert found.guarantee is not None
     assert found.guarantee.per_distance
-    assert any("it is 40 (4 times as much)" in line and "ask with 2.5" in line for line in found.warnings)
+    assert any("it is 40 (4 times as much" in line and "ask with 2.5" in line for line in found.warnings)
 
 
 def test_a_run_that_cannot_tell_anybody_anything_is_not_advised() -> None:

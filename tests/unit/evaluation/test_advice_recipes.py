@@ -71,7 +71,7 @@ def test_every_command_is_one_of_tacit(command: str, tmp_path: Path, monkeypatch
         assert field in Settings.model_fields
         monkeypatch.setenv(name, value)
     for word in words:  # files that have to be there
-        if re.fullmatch(r"[a-z-]+\.(csv|toml|txt|json|key)", word):
+        if re.fullmatch(r"[a-z-]+\.(csv|toml|txt|json|key|parquet)", word):
             (tmp_path / word).touch()
     assert words.pop(0) == "tacit"
     parsed: Any = typer.main.get_command(app)

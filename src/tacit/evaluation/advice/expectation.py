@@ -130,7 +130,7 @@ def _notes(curve: Curve, line: Line, private: Point, at: Situation, recipe: Reci
     if read_at * _FAR < least:
         yield f"The smallest epsilon that was tried is {least:.3g}, {least / read_at:.3g} times as large: expect less than that."
     if read_at > _FAR * most:
-        yield f"The largest epsilon that was tried is {most:.3g}; {read_at:.3g} does no worse."
+        yield f"The largest epsilon that was tried is {most:.3g}; {read_at:.3g} was not, and the figure is of the former."
 
 
 def _apart(what: str, ours: int | None, theirs: int | None, *, fewer: str, more: str) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """Multi-selection: one signal in a period, sent again for every answer."""
 
+from tacit.curator.factorise import RANK
 from tacit.device import eta_for
 from tacit.device.multi_selection import GRID_BITS
-from tacit.evaluation.advice.recipe import Recipe, digits
+from tacit.evaluation.advice.recipe import FIT, IMPORT, Recipe, digits
 from tacit.evaluation.advice.situation import Situation, Wants
 from tacit.guarantees import anywhere
 from tacit.ledger import Budget, Period
@@ -48,8 +49,8 @@ def recipe(at: Situation) -> Recipe:
     everybody = anywhere(guarantee, GenreProfile.diameter)
     warnings = [
         f"Epsilon counts per unit of L1 distance between features here. Between any two users at all it is {everybody.epsilon:.4g} "
-        f"({GenreProfile.diameter:g} times as much): if {digits(at.epsilon)} is to hold for that, ask with "
-        f"{digits(at.epsilon / GenreProfile.diameter)}.",
+        f"({GenreProfile.diameter:g} times as much, with features made of genres; {2 * RANK} times with {RANK} factors): "
+        f"if {digits(at.epsilon)} is to hold for that, ask with {digits(at.epsilon / GenreProfile.diameter)}.",
         "The people who train the model and serve as look-alikes are not protected by this: they consent, are made up, or have a "
         "release of their own (`tacit.curator.PrivateLookAlikes`).",
         "What is rated during the period shows in the next one's signal only.",
@@ -63,7 +64,7 @@ def recipe(at: Situation) -> Recipe:
         total=guarantee,
         read_at=guarantee.epsilon,
         users=at.users,
-        commands=("tacit fit ratings.csv --models tacit-home/models", serve),
+        commands=(IMPORT, FIT, serve),
         python=_PYTHON.format(algorithm=', "dpp"' if is_slate else "", epsilon=digits(at.epsilon), k=k),
         reasons=tuple(reasons),
         warnings=tuple(warnings),

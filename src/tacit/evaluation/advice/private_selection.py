@@ -2,7 +2,7 @@
 
 from tacit.device.choosing import LEAST_EPSILON
 from tacit.errors import InvalidParameter
-from tacit.evaluation.advice.recipe import Recipe, digits
+from tacit.evaluation.advice.recipe import FIT, IMPORT, Recipe, digits
 from tacit.evaluation.advice.situation import Situation
 from tacit.guarantees import ALL_CONDITIONS, Guarantee, across_batches, amplify, repeat
 from tacit.guarantees.amplification import MOST_REPORTS
@@ -67,7 +67,8 @@ def recipe(at: Situation) -> Recipe:
         read_at=each,
         users=at.users,
         commands=(
-            "tacit fit ratings.csv --models tacit-home/models",
+            IMPORT,
+            FIT,
             f"TACIT_SERVE_EPSILON={digits(each)} tacit serve",
         ),
         python=_PYTHON.format(epsilon=digits(at.epsilon), each=digits(each)),

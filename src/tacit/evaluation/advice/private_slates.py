@@ -2,7 +2,7 @@
 
 from tacit.curator.slate_plan import Plan, plan
 from tacit.curator.slate_routes import Route
-from tacit.evaluation.advice.recipe import Recipe, digits
+from tacit.evaluation.advice.recipe import FIT, IMPORT, Recipe, digits
 from tacit.evaluation.advice.situation import Holder, Situation, Wants
 
 BASELINE = "A list that an editor or public figures made, the same for everybody: it uses nobody's ratings."
@@ -71,15 +71,21 @@ def _counts(at: Situation) -> tuple[str, ...]:
     if at.epsilon < _LEAST_COUNTS:
         return ()
     return (
+        IMPORT,
         "tacit ledger init curator.db",
-        f"tacit fit ratings.csv --models tacit-home/models --slates {epsilon} --budget {epsilon} --ledger curator.db",
+        f"{FIT} --slates {epsilon} --budget {epsilon} --ledger curator.db",
         "tacit serve",
     )
 
 
 def _drawn(epsilon: str, delta: float) -> tuple[str, ...]:
     budget = f"TACIT_SERVE_BUDGET_EPSILON={epsilon}" + (f" TACIT_SERVE_BUDGET_DELTA={digits(delta)}" if delta else "")
-    return ("tacit ledger init tacit-home/curator.db", f"{budget} tacit serve --curator ratings.csv")
+    return (
+        IMPORT,
+        "tacit keys add editor --scope operator",  # makes the folder; slates are asked for with this key
+        "tacit ledger init tacit-home/curator.db",
+        f"{budget} tacit serve --curator ratings.parquet",
+    )
 
 
 def _personal(at: Situation) -> tuple[str, ...]:
@@ -94,7 +100,8 @@ def _personal(at: Situation) -> tuple[str, ...]:
 def _warnings(at: Situation, k: int, is_once: bool) -> tuple[str, ...]:
     found = [
         "The features that make slates differ have to be public. Where who likes what together is to decide instead, that is "
-        'private too: `similarity="private"` (`natural`), at a fraction of the popularity.'
+        'private too: `similarity="private"` (`natural`), at a fraction of the popularity. A plain file of ratings has none: '
+        "slates from it are of the most liked items (`top-k`), and differ by chance."
     ]
     if is_once:
         found.append("Counts are of the ratings as they are; new ratings need a new release and another charge.")

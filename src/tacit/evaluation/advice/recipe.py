@@ -7,6 +7,8 @@ from types import MappingProxyType
 
 from tacit.guarantees import Guarantee
 
+IMPORT = "tacit data import ratings.csv --user user_id --item item_id --rating rating --scale 1 5 --out ratings.parquet"
+FIT = "tacit fit ratings.parquet --model factors --models tacit-home/models"  # a file of ratings has no genres to learn from
 _DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
 
 
