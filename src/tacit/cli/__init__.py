@@ -11,6 +11,7 @@ import typer
 
 from tacit import __version__
 from tacit.cli import data, entity, federate, keys, ledger, models, transfer
+from tacit.cli.advise import advise
 from tacit.cli.audit import audit
 from tacit.cli.demo import demo
 from tacit.cli.evaluate import evaluate
@@ -27,6 +28,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo", epilog="Example: tacit demo --data synthetic")(demo)
+app.command(
+    "advise", epilog="Example: tacit advise --holder curator --wants slate --users 6000 --items 4000 --epsilon 1"
+)(advise)
 app.command("audit", epilog="Example: tacit audit exponential top-k --json audit.json")(audit)
 app.command("fit", epilog="Example: tacit fit movielens-small --model network --out films.tacit")(fit)
 app.command("serve", epilog="Example: tacit serve --port 8000 --workers 2")(serve)

@@ -1,0 +1,143 @@
+"""What may be expected: the closest evaluation, how far it is from the situation, and what it showed there."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from tacit.evaluation.advice.recipe import Recipe
+from tacit.evaluation.advice.situation import Situation
+from tacit.evaluation.curve import Curve, Level, Line, Point
+
+_FAR = 2.0  # times: less is no distance worth a word
+_BEYOND = 3.0  # times below the smallest epsilon that was tried: nothing is known there
+_ERRORS = 2.0  # by so many standard errors a gain has to stand out
+_LITTLE, _SOME, _MOST = 0.05, 1.0 / 3.0, 2.0 / 3.0  # of the way from learning nothing to promising nothing
+
+
+class Worth(IntEnum):
+    """How far the private figure is on the way from learning nothing to promising nothing."""
+
+    NOTHING = 0  # less than a twentieth of it, or not tried at so small an epsilon
+    LITTLE = 1
+    SOME = 2
+    MOST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """``private`` is the figure closest to ``read_at``, the epsilon that so many users make of the situation's; ``share`` is how
+    far it is on the way from learning nothing (0) to promising nothing (1); ``notes`` say how far all that is from the situation.
+    """
+
+    curve: Curve
+    method: str
+    private: Point
+    read_at: float
+    share: float | None
+    worth: Worth
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        def level(one: Level) -> dict[str, Any]:
+            return {"method": one.method, "value": one.value, "stderr": one.stderr}
+
+        private = {"method": self.method, "value": self.private.value, "stderr": self.private.stderr}
+        return {
+            "world": self.curve.world, "users": self.curve.users, "items": self.curve.items, "entities": self.curve.entities,
+            "metric": self.curve.metric, "unit": self.curve.unit, "better": str(self.curve.better),
+            "measured_in": self.curve.measured_in, "read_at": self.read_at, "measured_at": self.private.epsilon,
+            "private": private, "not private": level(self.curve.plain), "learns nothing": level(self.curve.nothing),
+            "share": self.share, "worth": self.worth.name.lower(), "notes": list(self.notes),
+        }  # fmt: skip
+
+
+def expect(system: str, at: Situation, recipe: Recipe, curves: Iterable[Curve]) -> Expectation | None:
+    """From the closest curve of the same system that has the recipe's method; None where there is none."""
+    found = [(curve, line) for curve in curves if curve.system == system and (line := _line(curve, recipe)) is not None]
+    if not found or not recipe.is_measured:
+        return None
+    curve, line = min(found, key=lambda one: _distance(one[0], one[1], at, recipe))
+    read_at = _read_at(curve, recipe)
+    private = _best_up_to(curve, line, line.at(read_at))
+    share = curve.share(private.value)
+    below = read_at * _BEYOND < min(point.epsilon for point in line.points)
+    worth = Worth.NOTHING if below else _worth(share)
+    return Expectation(
+        curve, line.method, private, read_at, share, worth, tuple(_notes(curve, line, private, at, recipe, read_at))
+    )
+
+
+def _line(curve: Curve, recipe: Recipe) -> Line | None:
+    if recipe.line is None:
+        return curve.default
+    return next((one for one in curve.lines if recipe.line in one.method), None)
+
+
+def _distance(curve: Curve, line: Line, at: Situation, recipe: Recipe) -> float:
+    """The sum of log ratios, of what is known on both sides."""
+    pairs = [(recipe.users, curve.users), (at.items, curve.items), (at.entities, curve.entities)]
+    far = sum(abs(math.log(ours / theirs)) for ours, theirs in pairs if ours and theirs)
+    return far + abs(math.log(recipe.read_at / line.at(recipe.read_at).epsilon))
+
+
+def _read_at(curve: Curve, recipe: Recipe) -> float:
+    """Noise that hides in sums over users: half the users are as bad as half the epsilon. More than were tried are not counted."""
+    if not recipe.of_sums or curve.users is None:
+        return recipe.read_at
+    return recipe.read_at * min(1.0, recipe.users / curve.users)
+
+
+def _best_up_to(curve: Curve, line: Line, closest: Point) -> Point:
+    """Whoever may spend much may spend less: where less did better, that is what can be had."""
+    within = [point for point in line.points if point.epsilon <= closest.epsilon]
+    return max(within, key=lambda point: (_gain(curve, point), point.epsilon))
+
+
+def _gain(curve: Curve, point: Point) -> float:
+    gain = point.value - curve.nothing.value
+    return gain if curve.better == "higher" else -gain
+
+
+def _stands_out(curve: Curve, point: Point) -> bool:
+    """By the errors of both figures as if they were independent. They are of the same trials: this asks for more than need be."""
+    return _gain(curve, point) > _ERRORS * math.hypot(point.stderr or 0.0, curve.nothing.stderr or 0.0)
+
+
+def _worth(share: float | None) -> Worth:
+    if share is None or share < _LITTLE:
+        return Worth.NOTHING
+    return Worth.LITTLE if share < _SOME else Worth.SOME if share < _MOST else Worth.MOST
+
+
+def _notes(curve: Curve, line: Line, private: Point, at: Situation, recipe: Recipe, read_at: float) -> Iterator[str]:
+    least, most = (end(point.epsilon for point in line.points) for end in (min, max))
+    if _gain(curve, private) > 0.0 and not _stands_out(curve, private):
+        yield "The gain is within two standard errors, if both figures are taken as independent: it may be less, or none."
+    if recipe.of_sums and curve.users is None:
+        yield "The evaluation does not say how many users it had, and the noise hides among them: take the figure as a hint."
+    yield from _apart("users", recipe.users, curve.users, fewer="expect less", more="more than that is not counted on")
+    yield from _apart("items", at.items, curve.items, fewer="so few were not tried", more="so many were not tried")
+    yield from _apart(
+        "organisations", at.entities, curve.entities, fewer="expect another gain", more="expect another gain"
+    )
+    if read_at < recipe.read_at:
+        yield (
+            f"So few users at epsilon {recipe.read_at:.3g} are about as good as the evaluated ones at {read_at:.3g}: the figure is "
+            "read there."
+        )
+    if read_at * _FAR < least:
+        yield f"The smallest epsilon that was tried is {least:.3g}, {least / read_at:.3g} times as large: expect less than that."
+    if read_at > _FAR * most:
+        yield f"The largest epsilon that was tried is {most:.3g}; {read_at:.3g} was not, and the figure is of the former."
+
+
+def _apart(what: str, ours: int | None, theirs: int | None, *, fewer: str, more: str) -> Iterator[str]:
+    if ours is None or theirs is None:
+        return
+    ratio = ours / theirs
+    if ratio < 1.0 / _FAR:
+        yield f"Your {ours:,} {what} are {1 / ratio:,.3g} times fewer than the evaluated {theirs:,}: {fewer}."
+    elif ratio > _FAR:
+        yield f"Your {ours:,} {what} are {ratio:,.3g} times as many as the evaluated {theirs:,}: {more}."
