@@ -58,7 +58,9 @@ APART = re.compile(r"`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]*>")
 
 def linked(text: str, glossary: str) -> str:
     """``text`` with the first use of each term in running prose turned into a link; headings, tables and code stay as they are."""
-    open_terms = {anchor: re.compile(rf"(?<![\w-])({forms})(?![\w-])", re.IGNORECASE) for anchor, forms in TERMS.items()}
+    open_terms = {
+        anchor: re.compile(rf"(?<![\w-])({forms})(?![\w-])", re.IGNORECASE) for anchor, forms in TERMS.items()
+    }
     rows, fenced = [], False
     for row in text.split("\n"):
         if row.lstrip().startswith("```"):
@@ -69,7 +71,9 @@ def linked(text: str, glossary: str) -> str:
 
 
 def _row(row: str, open_terms: dict[str, re.Pattern[str]], glossary: str) -> str:
-    for anchor in sorted(open_terms, key=lambda name: -len(TERMS[name])):  # "local model" before "model", "broken twin" first
+    for anchor in sorted(
+        open_terms, key=lambda name: -len(TERMS[name])
+    ):  # "local model" before "model", "broken twin" first
         apart = [found.span() for found in APART.finditer(row)]
         for found in open_terms[anchor].finditer(row):
             if not any(low <= found.start() < high for low, high in apart):
