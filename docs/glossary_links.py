@@ -59,7 +59,7 @@ APART = re.compile(r"`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]*>")
 def linked(text: str, glossary: str) -> str:
     """``text`` with the first use of each term in running prose turned into a link; headings, tables and code stay as they are."""
     open_terms = {
-        anchor: re.compile(rf"(?<![\w-])({forms})(?![\w-])", re.IGNORECASE) for anchor, forms in TERMS.items()
+        anchor: re.compile(rf"(?<![\w/^=-])({forms})(?![\w/^=-])", re.IGNORECASE) for anchor, forms in TERMS.items()
     }
     rows, fenced = [], False
     for row in text.split("\n"):

@@ -1,6 +1,7 @@
 """Draws the pictures of the documentation anew: python -m docs.pictures.draw"""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from docs.pictures import concepts, systems
@@ -13,6 +14,9 @@ PICTURES: dict[str, Callable[[], str]] = {
     "shuffling.svg": concepts.shuffling,
     "distance.svg": concepts.distance,
     "systems.svg": systems.systems,
+    **{
+        f"{row[0].lower().replace(' ', '-')}.svg": partial(systems.flow, row[0]) for row in systems.FLOWS
+    },  # one for each how-to
 }
 
 

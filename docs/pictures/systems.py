@@ -55,21 +55,34 @@ ROW = 98
 def systems() -> str:
     """One row for each system; the dashed line is the boundary."""
     height = ROW * len(FLOWS) + 40
-    parts = [
-        words(150, 20, "holds raw data, and the ledger", "soft small", "middle"),
-        words(342, 20, "what crosses", "soft small", "middle"),
-    ]
-    parts += [words(590, 20, "is trusted with nothing", "soft small", "middle"), line(472, 30, 472, height - 8, "wall")]
-    for place, (name, holder, here, crosses, answer, receiver, there) in enumerate(FLOWS):
-        y = 80 + ROW * place
-        parts += [words(14, y - 34, name, "bold"), box(84, y - 24, 132, 50, "home"), *lines(150, y + 1, holder)]
-        parts += [box(520, y - 24, 140, 50, "away"), *lines(590, y + 1, receiver)]
-        up = -9 if answer else 0
-        parts += [*arrow(216, y + up, 520), *_label(342, y + up - 18, crosses)]
-        if answer:
-            parts += [*arrow(520, y + 12, 216), *_label(342, y + 25, answer)]
-        parts += [words(150, y + 42, here, "soft small", "middle"), words(590, y + 42, there, "soft small", "middle")]
+    parts = [*_heads(), line(472, 30, 472, height - 8, "wall")]
+    for place, row in enumerate(FLOWS):
+        parts += [words(14, 46 + ROW * place, row[0], "bold"), *_flow(80 + ROW * place, row)]
     return picture(680, height, "The five systems: what leaves whoever holds raw data, and to whom.", parts)
+
+
+def flow(name: str) -> str:
+    """One system by itself."""
+    row = next(row for row in FLOWS if row[0] == name)
+    title = f"{name}: what leaves whoever holds raw data, and to whom."
+    return picture(680, 120, title, [*_heads(), line(472, 30, 472, 114, "wall"), *_flow(66, row)])
+
+
+def _heads() -> list[str]:
+    heads = ((150, "holds raw data, and the ledger"), (342, "what crosses"), (590, "is trusted with nothing"))
+    return [words(x, 20, head, "soft small", "middle") for x, head in heads]
+
+
+def _flow(y: float, row: tuple[str, ...]) -> list[str]:
+    _, holder, here, crosses, answer, receiver, there = row
+    parts = [box(84, y - 24, 132, 50, "home"), *lines(150, y + 1, holder)]
+    parts += [box(520, y - 24, 140, 50, "away"), *lines(590, y + 1, receiver)]
+    up = -9 if answer else 0
+    parts += [*arrow(216, y + up, 520), *_label(342, y + up - 18, crosses)]
+    if answer:
+        parts += [*arrow(520, y + 12, 216), *_label(342, y + 25, answer)]
+    notes = ((150, here), (590, there))
+    return [*parts, *(words(x, y + 42, note, "soft small", "middle") for x, note in notes if note)]
 
 
 def _label(x: float, y: float, text: str) -> list[str]:

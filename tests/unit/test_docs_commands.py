@@ -14,8 +14,9 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "delegate/README.md")),
 ]
-FENCE = re.compile(r"^```(?!python|py\b|json|toml|text)\w*\n(.*?)^```", flags=re.M | re.S)
-# A prompt, variables of the environment, `timeout` or `nice` may stand before it.
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", flags=re.M | re.S)
+NO_SHELL = {"python", "py", "json", "toml", "text"}
+# A prompt and variables of the environment may stand before it.
 LINE = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*(tacit .*)$", flags=re.M)
 INLINE = re.compile(r"(?<!`)`(tacit [a-z][^`\n]*)`(?!`)")
 COMMENT = re.compile(r"\s{2,}\S.*$")  # what stands apart, after two spaces, explains the command
@@ -31,7 +32,8 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shown(page: Path) -> list[str]:
     """The commands in the blocks of a page: what a reader copies."""
-    return [line for block in FENCE.findall(page.read_text()) for line in LINE.findall(block)]
+    blocks = [block for kind, block in FENCE.findall(page.read_text()) if kind not in NO_SHELL]
+    return [line for block in blocks for line in LINE.findall(block)]
 
 
 def mentioned(page: Path) -> list[str]:
