@@ -140,8 +140,15 @@ bench: $(INSTALLED) $(PEERS_INSTALLED) ## speed and memory as ratios; ONLY=name 
 	@TACIT_PEERS=$(PEERS)/bin/python $(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
 .PHONY: docs
-docs: $(DOCS_INSTALLED) ## build the documentation into site/
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+docs: $(DOCS_INSTALLED) ## spelling of the pages, then the site into site/: every link, anchor and name in it exists
+	@$(BIN)/codespell
+	@$(BIN)/python -m docs.spelling
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html; it needs no network."
+
+.PHONY: pictures
+pictures: $(INSTALLED) ## draw the pictures of the documentation anew
+	@$(BIN)/python -m docs.pictures.draw
 
 .PHONY: clean
 clean: ## remove everything that was built or installed

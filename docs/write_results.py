@@ -1,33 +1,26 @@
-"""Writes the measured curves that tacit ships, and the table of results in the README, from the JSON twin of a report.
+"""Writes the README's table of results from the figures that tacit ships; `make results` measures them anew before."""
 
-tacit report --json report.json && python docs/write_results.py report.json
-"""
-
-import json
 import re
-import sys
 from pathlib import Path
 
-from tacit.evaluation.advice.measured import FILE, Measured
-
+from tacit.evaluation.advice.measured import Measured, measured
 from tacit.evaluation.report.markdown import results_table
 
 README = Path(__file__).parents[1] / "README.md"
 BLOCK = re.compile(r"(<!-- results: written by `make results` -->\n).*?(<!-- end of results -->)", flags=re.S)
 
 
-def block(measured: Measured) -> str:
-    """What stands between the marks: the table, and how it was made."""
-    versions = ", ".join(
-        f"{name} {version}" for name, version in measured.versions.items() if name in ("tacit", "numpy")
-    )
-    how = f"{measured.date}, `{measured.command}`, seed {measured.seed}, {versions}."
-    return f"\n{results_table(measured.curves)}\n{how}\n\n"
+def block(figures: Measured) -> str:
+    """What stands between the marks: the table, and how its figures came about."""
+    versions = ", ".join(f"{name} {figures.versions[name]}" for name in ("tacit", "python", "numpy"))
+    how = f"Standard errors; {figures.date}, `{figures.command}`, seed {figures.seed}, {versions}."
+    return f"\n{results_table(figures.curves)}\n{how}\n\n"
+
+
+def written(text: str) -> str:
+    """A README with the table of today's figures."""
+    return BLOCK.sub(lambda found: found[1] + block(measured()) + found[2], text)
 
 
 if __name__ == "__main__":
-    FILE.write_text(
-        json.dumps(Measured.of_report(json.loads(Path(sys.argv[1]).read_text())).to_json(), indent=1) + "\n"
-    )
-    text = README.read_text()
-    README.write_text(BLOCK.sub(lambda found: found[1] + block(Measured.load(FILE)) + found[2], text))
+    README.write_text(written(README.read_text(encoding="utf-8")), encoding="utf-8")
