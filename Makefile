@@ -139,6 +139,12 @@ spark: java $(SPARK_INSTALLED) ## cross-domain on Spark: equal to one machine, o
 bench: $(INSTALLED) $(PEERS_INSTALLED) ## speed and memory as ratios; ONLY=name runs a part
 	@TACIT_PEERS=$(PEERS)/bin/python $(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
+.PHONY: results
+results: $(INSTALLED) ## measure every system anew (an hour or two), and write the README's table and what `tacit advise` expects
+	@$(BIN)/tacit report --results kept-results --json report.json
+	@$(BIN)/python -m tacit.evaluation.advice.gather report.json --out src/tacit/evaluation/advice/measured.json
+	@$(BIN)/python docs/write_results.py
+
 .PHONY: docs
 docs: $(DOCS_INSTALLED) ## spelling of the pages, then the site into site/: every link, anchor and name in it exists
 	@$(BIN)/codespell

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from tacit.evaluation.curve import Curve
+from tacit.evaluation.registry import SYSTEMS
 from tacit.evaluation.report.words import at, interval
 
 EACH = 2  # worlds of a system
@@ -11,9 +12,9 @@ COLUMNS = ("system", "world", "utility", "learns nothing", "private", "not priva
 
 def results_table(curves: Iterable[Curve], each: int = EACH) -> str:
     """A line for the first worlds of every system, with standard errors; the private figure at an epsilon that is usual for it."""
-    by: dict[str, list[Curve]] = {}
+    by: dict[str, list[Curve]] = {system: [] for system in SYSTEMS}
     for curve in curves:
-        by.setdefault(curve.system, []).append(curve)
+        by[curve.system].append(curve)
     lines = [_line(COLUMNS), _line("---" for _ in COLUMNS)]
     lines += [_line(_cells(curve)) for found in by.values() for curve in found[:each]]
     return "\n".join(lines) + "\n"
