@@ -274,3 +274,14 @@ def test_results_without_their_command_are_refused() -> None:
     assert gathered([result], "tacit evaluate cross-domain").curves == ()
     with pytest.raises(InvalidData, match="which command"):
         gathered([result])
+
+
+def test_an_epsilon_that_hardly_promises_anything_is_called_so() -> None:
+    found = [advise(replace(CANONICAL[System.PRIVATE_SLATES], epsilon=epsilon), []) for epsilon in (1.0, 30.0)]
+    assert [any("hardly a promise" in line for line in one.warnings) for one in found] == [False, True]
+
+
+def test_too_many_releases_are_told_in_the_words_of_the_system() -> None:
+    found = advise(replace(CANONICAL[System.CROSS_DOMAIN], releases=10**12), CURVES)
+    assert found.headline == "Do without. cross-domain would fit, but nothing can be released."
+    assert "1,000,000,000,000 releases have no share in epsilon 2" in found.warnings[0]

@@ -28,6 +28,7 @@ _SYSTEMS: Mapping[System, ModuleType] = {
     System.CROSS_DOMAIN: cross_domain,
     System.PRIVATE_SLATES: private_slates,
 }
+_HARDLY = 10.0
 
 
 class Verdict(StrEnum):
@@ -65,7 +66,9 @@ class Advice:
     def headline(self) -> str:
         if self.system is None:
             return "No system fits."
-        named = f"{self.system.value} ({self.mode})" if self.mode else self.system.value
+        if not self.mode:
+            return f"Do without. {self.system.value} would fit, but nothing can be released."
+        named = f"{self.system.value} ({self.mode})"
         return (
             named
             if self.verdict is Verdict.USE
@@ -107,9 +110,10 @@ def advise(at: Situation, curves: Iterable[Curve]) -> Advice:
         )  # fmt: skip
     expected = expect(system, at, found, curves)
     verdict = _verdict(found, expected)
+    warnings = (*_doubts(found, expected, verdict), *_hardly(found), *found.warnings)
     return Advice(
         at, verdict, system, found.mode, why, rejected(at, system), found.each, found.total, expected, found.reasons,
-        (*_doubts(found, expected, verdict), *found.warnings), commands=found.commands, files=found.files, python=found.python,
+        warnings, commands=found.commands, files=found.files, python=found.python,
         **known,
     )  # fmt: skip
 
@@ -129,3 +133,14 @@ def _doubts(found: Recipe, expected: Expectation | None, verdict: Verdict) -> tu
             "costs nobody anything; or raise epsilon, or find more users.",
         )
     return ()
+
+
+def _hardly(found: Recipe) -> tuple[str, ...]:
+    """A word on an epsilon that promises next to nothing."""
+    if found.total.per_distance or found.total.epsilon <= _HARDLY:
+        return ()
+    epsilon = f"{found.total.epsilon:.3g}"
+    return (
+        f"An epsilon of {epsilon} in all is hardly a promise: what is released may be e^{epsilon} times as likely with one "
+        "person's data as with another's.",
+    )

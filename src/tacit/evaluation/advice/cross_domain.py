@@ -7,11 +7,10 @@ import numpy as np
 from tacit.curator.cross_domain_modes import PUBLIC, SERVED, Asked
 from tacit.curator.cross_domain_moments import Post, planned
 from tacit.curator.cross_domain_rows import BothDomains
-from tacit.curator.slate_calibration import each_of
 from tacit.data.catalogue import Catalogue
 from tacit.data.scale import Scale
 from tacit.errors import InvalidParameter
-from tacit.evaluation.advice.recipe import Recipe, digits
+from tacit.evaluation.advice.recipe import Recipe, digits, share_of
 from tacit.evaluation.advice.situation import Situation
 from tacit.guarantees import Guarantee, tight
 from tacit.ledger import Accounting, Budget
@@ -41,12 +40,11 @@ def recipe(at: Situation) -> Recipe:
             "the noise of moments is Gaussian and needs a delta above 0; without one nothing is released here."
         )
     accounting = Accounting.BASIC if at.releases == 1 else Accounting.ZCDP
-    each, guarantee = at.epsilon, None
+    each = at.epsilon
     if at.releases > 1:
         budget = Budget(at.epsilon, at.delta)
-        each = float(digits(each_of(lambda e: _promise(at, e, accounting), at.releases, budget, accounting)))
+        each = share_of(lambda e: _promise(at, e, accounting), at.releases, budget, accounting)
     guarantee = _promise(at, each, accounting)
-    users = digits(at.users) if at.users < 1e6 else str(at.users)
     release = (
         "tacit transfer release source.csv target.csv --source-items source.txt --target-items target.txt "
         f"--epsilon {digits(each)} --delta {digits(at.delta)} --users {at.users} --ledger curator.db --out model.json"
@@ -69,7 +67,7 @@ def recipe(at: Situation) -> Recipe:
         # The command line adds charges up plainly, deltas too: several releases of one budget are made in Python.
         commands=(release, "tacit transfer predict model.json mine.csv --k 10") if at.releases == 1 else (),
         python=_PYTHON.format(
-            epsilon=digits(at.epsilon), each=digits(each), delta=digits(at.delta), users=users, releases=at.releases,
+            epsilon=digits(at.epsilon), each=digits(each), delta=digits(at.delta), users=at.users, releases=at.releases,
             accounting="" if at.releases == 1 else ', accounting="zcdp"',
         ),
         reasons=(

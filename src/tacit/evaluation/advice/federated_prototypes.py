@@ -3,8 +3,7 @@
 from functools import cache
 from typing import Any
 
-from tacit.curator.slate_calibration import each_of
-from tacit.evaluation.advice.recipe import Recipe, digits
+from tacit.evaluation.advice.recipe import Recipe, digits, share_of
 from tacit.evaluation.advice.situation import Situation
 from tacit.guarantees import Guarantee, repeat, tight
 from tacit.ledger import Accounting, Budget
@@ -47,9 +46,7 @@ def recipe(at: Situation) -> Recipe:
     accounting = Accounting.ZCDP if at.delta else Accounting.BASIC
     each = at.epsilon
     if at.releases > 1:
-        each = float(
-            digits(each_of(lambda e: manifest(e).guarantee, at.releases, Budget(at.epsilon, at.delta), accounting))
-        )
+        each = share_of(lambda e: manifest(e).guarantee, at.releases, Budget(at.epsilon, at.delta), accounting)
     plan = manifest(each)
     return Recipe(
         mode=_mode(mechanism, is_secure, constants),

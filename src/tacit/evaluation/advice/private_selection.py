@@ -5,7 +5,6 @@ from tacit.errors import InvalidParameter
 from tacit.evaluation.advice.recipe import FIT, IMPORT, Recipe, digits
 from tacit.evaluation.advice.situation import Situation
 from tacit.guarantees import ALL_CONDITIONS, Guarantee, across_batches, amplify, repeat
-from tacit.guarantees.amplification import MOST_REPORTS
 from tacit.ledger import Accounting
 from tacit.ledger.accounting import MEASURES
 from tacit.ledger.amounts import shown, units_down
@@ -16,6 +15,7 @@ BASELINE = "The policy `public` shows everybody the publicly best item (epsilon 
 PAGE = "private-selection"
 _LEAST_REPORTS = 1000  # below it `amplify` claims nothing
 _MOST_BATCHES = 1000
+_MOST_REPORTS = 10**6  # more would cost less still, and take long to work out
 _PYTHON = """\
 import tacit
 from tacit.device import Limits
@@ -90,14 +90,15 @@ def _shuffled(each: Guarantee, at: Situation) -> tuple[str, ...]:
     """What shuffling could claim, beside what holds without it."""
     if at.users < _LEAST_REPORTS or at.delta == 0.0:
         return ()
-    batch = amplify(each, n=min(at.users, MOST_REPORTS), delta=at.delta / at.releases, conditions=ALL_CONDITIONS)
+    reports = min(at.users, _MOST_REPORTS)
+    batch = amplify(each, n=reports, delta=at.delta / at.releases, conditions=ALL_CONDITIONS)
     if batch.epsilon >= each.epsilon:
         return ()
     many = ""
     if 1 < at.releases <= _MOST_BATCHES:
         many = f", and all {at.releases:,} of hers {across_batches([batch] * at.releases).epsilon:.3g},"
     return (
-        f"Not counted on here: through a shuffler that does not collude, one report of each of {at.users:,} users would cost "
+        f"Not counted on here: through a shuffler that does not collude, one report of each of {reports:,} users would cost "
         f"{batch.epsilon:.3g}{many} against whoever reads the batches (delta {digits(at.delta)}), instead of {each.epsilon:.3g}. "
         "Five conditions have to hold for that: docs/proofs/shuffle-amplification.md.",
     )

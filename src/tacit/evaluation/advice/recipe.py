@@ -1,11 +1,14 @@
 """A recipe: how one system would be used in a situation, what it promises, and the words that run it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Context
 from types import MappingProxyType
 
+from tacit.curator.slate_calibration import each_of
+from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee
+from tacit.ledger import Accounting, Budget
 
 IMPORT = "tacit data import ratings.csv --user user_id --item item_id --rating rating --scale 1 5 --out ratings.parquet"
 FIT = "tacit fit ratings.parquet --model factors --models tacit-home/models"  # a file of ratings has no genres to learn from
@@ -41,3 +44,14 @@ class Recipe:
 def digits(value: float) -> str:
     """At most six digits, rounded down, as a person would type them: 0.333333, 2, 1e-06."""
     return f"{float(_DIGITS.create_decimal(repr(value))):g}"
+
+
+def share_of(promise: Callable[[float], Guarantee], times: int, budget: Budget, accounting: Accounting) -> float:
+    """The epsilon of each of ``times`` releases that a ledger has room for, as it is typed."""
+    promise(budget.epsilon)  # whatever else is wrong is told as it is
+    try:
+        return float(digits(each_of(promise, times, budget, accounting)))
+    except InvalidParameter:
+        raise InvalidParameter(
+            f"{times:,} releases have no share in {budget}: release less often, or give a larger one."
+        ) from None
