@@ -89,7 +89,7 @@ java:
 setup: $(INSTALLED) ## install tacit and its tools into .venv
 
 .PHONY: demo
-demo: $(INSTALLED) ## the main job on embedded data: load, describe, release, audit
+demo: $(INSTALLED) ## the main job: five systems end to end on real ratings, the audit, one table, report.html
 	@$(BIN)/tacit demo
 
 .PHONY: serve

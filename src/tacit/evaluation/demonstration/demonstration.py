@@ -1,13 +1,25 @@
 """What a run of one system showed: what was said, what left, what is promised, and what it is worth beside both extremes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isinf
+from math import isfinite, isinf
 from typing import Any, NamedTuple
 
+from tacit.errors import InvalidParameter
 from tacit.evaluation.curve import Better
+from tacit.evaluation.statistics import SHOWN, Estimate
 from tacit.guarantees import Guarantee
+
+GAIN = (
+    "gain"  # a metric: how much better than the way that learns nothing, trial by trial, whichever direction is better
+)
+Status = Callable[[str], None]  # is told what is being done now, in a few words
+_EXACT = 1e-12  # a mean of figures is no nearer to its true value
+
+
+def unheard(what: str) -> None:
+    """A status that nobody reads."""
 
 
 class Figure(NamedTuple):
@@ -15,6 +27,18 @@ class Figure(NamedTuple):
 
     value: float
     stderr: float | None = None
+
+    @classmethod
+    def of(cls, found: Estimate) -> "Figure":
+        return cls(found.value, found.stderr if isfinite(found.stderr) else None)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it is above 0 by more than chance: by two standard errors, where there are any."""
+        return self.value > max(_EXACT, SHOWN * (self.stderr or 0.0))
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f}" if self.stderr is None else f"{self.value:.3f} ± {self.stderr:.3f}"
 
 
 class Kind(StrEnum):
@@ -35,6 +59,11 @@ class Way:
     figures: Mapping[str, Figure]  # by metric
     remark: str = ""
 
+    @property
+    def gain(self) -> Figure:
+        """Over the way that learns nothing; nothing for that way itself."""
+        return self.figures.get(GAIN, Figure(0.0))
+
     def to_json(self) -> dict[str, Any]:
         epsilon = "inf" if isinf(self.epsilon) else self.epsilon
         figures = {metric: list(figure) for metric, figure in self.figures.items()}
@@ -53,9 +82,21 @@ class Way:
         return cls(value["method"], Kind(value["kind"]), float(value["epsilon"]), figures, value["remark"])
 
 
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A system that these ratings cannot show, and why."""
+
+    system: str
+    reason: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"system": self.system, "reason": self.reason}
+
+
 @dataclass(frozen=True)
 class Demonstration:
-    """One system, from end to end. ``private``, ``plain`` and ``nothing`` are the ways that a closing table sets side by side.
+    """One system, from end to end. ``private``, ``plain`` and ``nothing`` are the ways that a closing table sets side by side:
+    each is one of ``ways``, of its kind, and all of them have a figure of ``metric``.
 
     ``said``: the conversation in its order, as (what, text). ``statement``: what the ledger beside the raw data says afterwards.
     Figures compare methods on public data; a party would not print them, because they follow from profiles without noise.
@@ -76,7 +117,21 @@ class Demonstration:
     plain: Way
     nothing: Way
     verdict: str  # what the figures say, in words, whatever they say
-    released: Mapping[str, Any]  # the messages that crossed the boundary, as JSON
+    released: Mapping[str, Any]  # the messages that crossed the boundary, as JSON; long ones by their size
+
+    def __post_init__(self) -> None:
+        chosen = ((self.private, Kind.PRIVATE), (self.plain, Kind.PLAIN), (self.nothing, Kind.NOTHING))
+        for way, kind in chosen:
+            if way not in self.ways or way.kind is not kind:
+                raise InvalidParameter(
+                    f"the way {way.method!r} must be one of the ways compared, and of kind {kind!s}."
+                )
+        if any(self.metric not in way.figures for way in self.ways):
+            raise InvalidParameter(f"every way of {self.system} needs a figure of its metric, {self.metric}.")
+
+    def figure(self, way: Way) -> Figure:
+        """What is set side by side of a way."""
+        return way.figures[self.metric]
 
     def to_json(self) -> dict[str, Any]:
         return {
