@@ -150,7 +150,8 @@ docs: $(DOCS_INSTALLED) ## spelling of the pages, then the site into site/: ever
 	@$(BIN)/codespell
 	@$(BIN)/python -m docs.spelling
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "Open site/index.html; it needs no network."
+	@! grep -rnE '<(script|img|link|iframe)[^>]+(src|href)="https?:' site --include='*.html' || { echo "The site asks other hosts for something." >&2; exit 1; }
+	@echo "Open site/index.html; it asks no other host for anything. (To search: $(BIN)/python -m http.server -d site)"
 
 .PHONY: pictures
 pictures: $(INSTALLED) ## draw the pictures of the documentation anew

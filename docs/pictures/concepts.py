@@ -6,7 +6,7 @@ from pathlib import Path
 
 from docs.pictures.drawing import bar, box, circle, curve, line, lines, picture, words
 from tacit.errors import BudgetExhausted
-from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, metric, pure, shuffle, tight, within
+from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, anywhere, metric, pure, shuffle, tight, within
 from tacit.ledger import Budget, PrivacyLedger
 from tacit.mechanisms import PermuteAndFlip, ProfileScores
 
@@ -139,7 +139,7 @@ def distance() -> str:
     parts += lines(
         338,
         222,
-        "Anybody at all (distance 4): epsilon 40.\nNever quote an epsilon without its distance.",
+        f"Anybody at all (distance 4): epsilon {anywhere(signal, 4.0).epsilon:.0f}.\nNever quote an epsilon without its distance.",
         "soft",
         "start",
     )
