@@ -51,7 +51,7 @@ def test_two_releases_are_charged_and_what_is_shown_follows_from_them(
     assert much.gain.value == pytest.approx(own.figures[ERROR].value - much.figures[ERROR].value)
     assert all(one.figures[ERROR].stderr for one in shown.ways)
     plain = [one for one in shown.ways if one.kind is Kind.PLAIN]
-    assert {one.method for one in plain} == {"item average", "user mean + offset", "NX-Map"}
+    assert {one.method for one in plain} == {"item average", "offsets", "NX-Map"}
     assert shown.plain.figures[ERROR].value == min(one.figures[ERROR].value for one in plain)
     said = dict(shown.said)
     world = _divided(ratings)

@@ -43,7 +43,7 @@ ERROR = "error"
 OWN_MEAN, MOMENTS = "own mean", "moments"
 PLAINLY = {  # name, remark
     names.ITEM_AVERAGE: ("item average", "exact means of the target"),
-    names.USER_MEAN_SOURCE: ("user mean + offset", "and how high the user rates"),
+    names.USER_MEAN_SOURCE: ("offsets", "user mean and item offset"),
     names.NX_SOURCE: ("NX-Map", "the paper's, without privacy"),
 }
 SEED = 15  # of who is asked
@@ -101,7 +101,7 @@ def demonstrate(ratings: Ratings, *, status: Status = unheard) -> Demonstration 
     private = next(way for way in ways if way.method == MOMENTS and way.epsilon == EPSILONS[-1])
     return Demonstration(
         SYSTEM, "Tastes known in one domain serve in another, and hardly tell whose they are.", said,
-        last.guarantee, f"a model of {len(last.source) + len(last.target):,} items, {size / 1e6:.1f} MB, once for each epsilon",
+        last.guarantee, f"a model of {len(last.source) + len(last.target):,} items, {size / 1e3:,.0f} kB, once for each epsilon",
         "every rating; and what a served user rated and is shown", statement, ERROR, "stars, mean absolute", Better.LOWER,
         ways, private, best, nothing, verdict(ways, known.n_users), released,
     )  # fmt: skip
