@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _INDENT = 3
 _FIGURE = 10  # characters of a figure, its error or its method; with more a usual terminal has no room for what left
 NEXT = (
-    ("tacit advise", "six questions, and which of the five fits you"),
+    ("tacit advise", "some questions, and which of the five fits you"),
     ("tacit serve", "a page on this machine: rate some films, see what leaves"),
     ("tacit report", "every figure and claim of the papers, measured here"),
 )

@@ -8,11 +8,16 @@ from tacit.evaluation.result import COUNT, DATA, Result, Row
 Value = int | float | str
 
 
-def line(result: Result, metric: str, method: str, role: Role = Role.OTHER, **setting: Value) -> Line | None:
-    """A method by its finite epsilons, at exactly this setting; None where the result has no such rows."""
+def line(
+    result: Result, metric: str, method: str, role: Role = Role.OTHER, *, called: str = "", **setting: Value
+) -> Line | None:
+    """A method by its finite epsilons, at exactly this setting; None where the result has no such rows.
+
+    ``called``: its name for readers, where that of the rows is a short one.
+    """
     wanted = {*setting, "epsilon"}
     rows = [row for row in result.select(metric, method, **setting) if row.setting.keys() == wanted]
-    return line_of(method, role, {_epsilon(row): row for row in rows})
+    return line_of(called or method, role, {_epsilon(row): row for row in rows})
 
 
 def line_of(method: str, role: Role, rows: dict[float, Row]) -> Line | None:

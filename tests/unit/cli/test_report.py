@@ -1,12 +1,12 @@
 """tacit report as a user types it."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from tacit.audit import suite
-from tacit.cli import audit, demo
 from tacit.evaluation import registry
 from tacit.evaluation.curve import Curve
 from tacit.evaluation.result import Result
@@ -33,8 +33,8 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
 
     report = suite.run(["randomised-response"])
     monkeypatch.setattr(registry, "evaluate", evaluate)
-    monkeypatch.setattr(audit, "audited", lambda: report)
-    monkeypatch.setattr(demo, "demonstrated", lambda data, systems: ((demonstration(),), {}))
+    monkeypatch.setattr(import_module("tacit.cli.audit"), "audited", lambda: report)
+    monkeypatch.setattr(import_module("tacit.cli.demo"), "demonstrated", lambda data, systems: ((demonstration(),), {}))
     return asked
 
 
@@ -107,7 +107,9 @@ def test_a_failed_audit_is_written_and_exits_with_1(
     tacit: Command, evaluated: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found = suite.run(["randomised-response"])
-    monkeypatch.setattr(audit, "audited", lambda: type(found)(found.mechanisms, (_escaped(found),)))
+    monkeypatch.setattr(
+        import_module("tacit.cli.audit"), "audited", lambda: type(found)(found.mechanisms, (_escaped(found),))
+    )
     assert tacit("report", "--system", "private-slates").returncode == 1
     assert "a broken twin escaped" in (tmp_path / "report.html").read_text()
 

