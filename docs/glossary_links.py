@@ -50,7 +50,7 @@ TERMS = {
     "utility": r"utility|utilities",
 }
 MAIN = re.compile(
-    r"(index|tutorial|multi-selection|private-selection|private-slates|federated-prototypes|cross-domain|concepts/[\w-]+)\.md"
+    r"(index|tutorial|choosing|multi-selection|private-selection|private-slates|federated-prototypes|cross-domain|concepts/[\w-]+)\.md"
 )
 # What is no prose: code, links, tags, and pictures.
 APART = re.compile(r"`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]*>")

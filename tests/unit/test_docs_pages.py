@@ -142,7 +142,7 @@ def test_main_pages_use_most_terms() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in [*DOCS, *BESIDE] if p.name not in OTHERS_WORDS], ids=lambda p: p.as_posix()
+    "page", [p for p in [*DOCS, *BESIDE] if p.name not in OTHERS_WORDS], ids=lambda p: p.relative_to(ROOT).as_posix()
 )
 def test_one_thing_has_one_name_in_the_pages(page: Path) -> None:
     assert {
