@@ -16,12 +16,9 @@ MADE_UP = "synthetic"
 def curves(result: Result) -> Iterator[Curve]:
     """One for each world, real ones first. A user's own mean uses nobody else's data; the paper's mapping promises nothing."""
     for world in sorted(_worlds(result), key=lambda name: name.startswith(MADE_UP)):
-        at = {"world": world}
-        default, nothing = (
-            line(result, MAE, names.B3, Role.DEFAULT, called="moments", **at),
-            level(result, MAE, names.OWN_MEAN, **at),
-        )
-        plain = [one for method in PLAIN if (one := level(result, MAE, method, **at)) is not None]
+        default = line(result, MAE, names.B3, Role.DEFAULT, called="moments", world=world)
+        nothing = level(result, MAE, names.OWN_MEAN, world=world)
+        plain = [one for method in PLAIN if (one := level(result, MAE, method, world=world)) is not None]
         if default is None or nothing is None or not plain:
             continue
         best = min(plain, key=lambda one: one.value)
@@ -33,14 +30,14 @@ def curves(result: Result) -> Iterator[Curve]:
             Better.LOWER,
             kept(
                 default,
-                line(result, MAE, names.B3_OFFSETS, called="moments, averages only", **at),
-                line(result, MAE, names.B1_CAREFUL, called="X-Map from moments", **at),
+                line(result, MAE, names.B3_OFFSETS, called="moments, averages only", world=world),
+                line(result, MAE, names.B1_CAREFUL, called="X-Map from moments", world=world),
             ),
             Level(f"{best.method}: all ratings", best.value, best.stderr),
             Level("own mean", nothing.value, nothing.stderr),
             told_at=TOLD_AT,
-            users=count(result, "users", **at),
-            items=count(result, "items", **at),
+            users=count(result, "users", world=world),
+            items=count(result, "items", world=world),
         )
 
 
