@@ -23,7 +23,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PrivacyLe
 
 def test_nothing_is_charged_whether_they_fit_or_not(ledger: PrivacyLedger, tmp_path: Path) -> None:
     ledger.require_left([("ann", f"r{number}", TENTH) for number in range(3)])
-    with pytest.raises(BudgetExhausted, match="a charge of 0.1 epsilon was refused; 0 of 0.3 is left"):
+    with pytest.raises(BudgetExhausted, match=r"a charge of 0\.1 epsilon was refused; 0 of 0\.3 is left"):
         ledger.require_left([("ann", f"r{number}", TENTH) for number in range(4)])
     assert ledger.statement("ann").charges == 0
     assert ledger.charge("ann", "r0", TENTH).fresh
