@@ -234,7 +234,7 @@ class Curator:
         return cast(Popularity, release_once(self._account, made, part, self._noise, request_id))
 
     def popularities(self, epsilons: Sequence[float]) -> list[Popularity]:
-        """``popularity`` at each of these epsilons. Where the budget does not allow all of them, none is charged (BudgetExhausted)."""
+        """``popularity`` at each of these epsilons. Where the budget does not allow all, none is charged (BudgetExhausted)."""
         plans = [self.plan(1, epsilon, None, route=Route.COUNTS) for epsilon in epsilons]
         require_left(self._account, plans, self._likes)
         return [self.popularity(epsilon) for epsilon in epsilons]

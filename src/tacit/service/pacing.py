@@ -32,7 +32,9 @@ class Pacing:
     async def __call__(self, work: Callable[[], R], pace: Pace) -> R:
         if pace is Pace.AT_ONCE:
             return work()
-        if self._waiting[pace] >= _MOST_WAITING:  # who comes now would wait for seconds, and everybody behind her for longer
+        if (
+            self._waiting[pace] >= _MOST_WAITING
+        ):  # who comes now would wait for seconds, and everybody behind her for longer
             raise Problem("not-ready", "too many long requests wait here already. Try again.", TRY_AGAIN)
         self._waiting[pace] += 1
         try:
