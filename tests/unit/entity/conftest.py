@@ -1,24 +1,4 @@
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
-import pytest
-
-from tests.unit.federated_world import World
+from tests.unit.federated_world import made
 from tests.unit.unsynced import unsynced
 
-__all__ = ["unsynced"]
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[Any]:
-    worlds = []
-
-    def make(mechanism: str, **own: Any) -> World:
-        worlds.append(World(tmp_path / str(len(worlds)), mechanism, **own))
-        worlds[-1].folder.mkdir()
-        return worlds[-1]
-
-    yield make
-    for world in worlds:
-        world.close()
+__all__ = ["made", "unsynced"]

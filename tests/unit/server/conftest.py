@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from tacit.server import Listings, PrivateSelection
+from tests.unit.federated_world import made
 from tests.unit.server.shops import BIDS, ITEMS, PPM, Clock, Shop
+
+__all__ = ["made"]
 
 
 @pytest.fixture
