@@ -3,7 +3,7 @@
 import os
 import shutil
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,20 +33,6 @@ OLDER = "older than the journal"
 def everything(ids: Collection[str]) -> Collection[str]:
     """A ledger that was charged for all of them."""
     return ids
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[Callable[..., World]]:
-    worlds = []
-
-    def make(mechanism: str, **own: Any) -> World:
-        worlds.append(World(tmp_path / str(len(worlds)), mechanism, **own))
-        worlds[-1].folder.mkdir()
-        return worlds[-1]
-
-    yield make
-    for world in worlds:
-        world.close()
 
 
 class Copies:
