@@ -115,6 +115,10 @@ unit: $(INSTALLED) ## unit and property tests only
 statistical: $(INSTALLED) ## only the tests that draw many samples; TACIT_SEED=fresh for new ones
 	@$(BIN)/pytest -n $(WORKERS) -q -m statistical $(APART) tests
 
+.PHONY: coverage
+coverage: $(INSTALLED) ## lines and branches that the tests of `make test` do not reach; htmlcov/ shows where
+	@$(BIN)/pytest -n $(WORKERS) -q $(APART) --cov --cov-report=term-missing:skip-covered --cov-report=html tests
+
 .PHONY: integration
 integration: $(INSTALLED) ## ledger and service with restarts, several processes, load, a real PostgreSQL
 	@TACIT_REQUIRE_POSTGRESQL=1 $(BIN)/pytest -n $(WORKERS) -q tests/integration
@@ -159,5 +163,5 @@ pictures: $(INSTALLED) ## draw the pictures of the documentation anew
 
 .PHONY: clean
 clean: ## remove everything that was built or installed
-	@rm -rf $(VENV) $(PEERS) $(FLOWER) $(SPARK) delegate/node_modules delegate/dist site build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(PEERS) $(FLOWER) $(SPARK) delegate/node_modules delegate/dist site build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -25,7 +25,6 @@ _NOT_ITSELF = [
     "--disable-features=AutofillServerCommunication,HttpsUpgrades,MediaRouter,NetworkTimeServiceQuerying,OptimizationHints",
 ]
 _WORDS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", *_NOT_ITSELF]
-POST, BEACON = "POST", "ping"
 
 
 def executable() -> str:
@@ -72,7 +71,7 @@ class Visit:
 
     def posted(self, path: str) -> list[bytes]:
         """The bodies that left to this path, in order."""
-        return [one.body for one in self.sent if (one.method, one.path) == (POST, path)]
+        return [one.body for one in self.sent if (one.method, one.path) == ("POST", path)]
 
     def close(self) -> None:
         """Closes the browser; what lies on the disk stays."""

@@ -18,10 +18,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tacit.guarantees import ONE_USER
+from tacit.ledger import Budget, PrivacyLedger, Terms
+
 HERE = Path(__file__).parent
 REQUIRED = os.environ.get("TACIT_REQUIRE_POSTGRESQL") == "1"
 GUARDED = "guarded"  # a role that has to give its password
 PASSWORD = "correct-horse"
+NAMES = [f"subject-{number}" for number in range(64)]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -204,3 +208,17 @@ def _unprivileged() -> int:
         except KeyError:
             continue
     raise RuntimeError("PostgreSQL does not run as root, and there is neither a user postgres nor nobody.")
+
+
+@pytest.fixture
+def uri(postgresql: PostgresqlServer) -> Iterator[str]:
+    """An empty database."""
+    yield postgresql.new_database()
+    postgresql.drop_databases()
+
+
+@pytest.fixture
+def ledger(uri: str) -> Iterator[PrivacyLedger]:
+    with PrivacyLedger.create(uri) as ledger:
+        ledger.enrol_many(NAMES, Terms((Budget(1_000),), ONE_USER))
+        yield ledger

@@ -13,6 +13,7 @@ from tacit.ledger import DisplayLedger, ImpressionLedger, MailLedger, Settlement
 from tacit.ledger.verification.check import check
 from tests.integration import offer_writers as writers
 from tests.integration.offer_writers import EACH, EXPIRES, ITEMS, JOBS, SERVER
+from tests.integration.racing import raced
 from tests.integration.test_faults_disk import _reset_read_only, mounted
 from tests.integration.writers import noted
 
@@ -111,18 +112,7 @@ def race(target: str, tmp_path: Path, kind: str) -> dict[str, list[list[object]]
         command("race", target=target, go=str(go), kind=kind, threads=THREADS, ids=IDS, seed=seed)
         for seed in range(PROCESSES)
     ]
-    running = [subprocess.Popen(one, stdout=subprocess.PIPE, text=True) for one in commands]
-    try:
-        for process in running:
-            assert process.stdout.readline() == '"ready"\n'
-        go.touch()
-        outputs = [process.communicate(timeout=120)[0] for process in running]
-    finally:
-        for process in running:
-            process.kill()  # nothing, where it has ended
-    assert [process.returncode for process in running] == [0] * PROCESSES
-    results = [result for output in outputs for result in json.loads(output)]
-    assert len(results) == PROCESSES * THREADS
+    results = raced(commands, go, THREADS)
     found: dict[str, list[list[object]]] = defaultdict(list)
     for result in results:
         for id, outcome in result.items():

@@ -15,6 +15,7 @@ from tacit.guarantees import ONE_USER
 from tacit.ledger import Budget, PrivacyLedger
 from tacit.ledger.verification.check import check
 from tests.integration import writers
+from tests.integration.racing import raced
 
 PROCESSES, THREADS, IDS = 4, 4, 60
 BUDGETS = {
@@ -30,19 +31,7 @@ def race(target: str, tmp_path: Path, kind: str) -> list[object]:
     for seed in range(PROCESSES):
         arguments = {"target": target, "go": str(go), "kind": kind, "threads": THREADS, "ids": IDS, "seed": seed}
         commands.append([sys.executable, writers.__file__, "race", json.dumps(arguments)])
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
-    try:
-        for process in running:
-            assert process.stdout.readline() == '"ready"\n'
-        go.touch()
-        outputs = [process.communicate(timeout=120)[0] for process in running]
-    finally:
-        for process in running:
-            process.kill()  # nothing, where it has ended
-    assert [process.returncode for process in running] == [0] * PROCESSES
-    results = [result for output in outputs for result in json.loads(output)]
-    assert len(results) == PROCESSES * THREADS
-    return results
+    return raced(commands, go, THREADS)
 
 
 @pytest.mark.parametrize("budgets", BUDGETS.values(), ids=BUDGETS.keys())

@@ -22,7 +22,7 @@ from tacit.mechanisms import (
 )
 from tests.contracts.mechanism import ALARM, SamplerContract, chi_square
 from tests.statistical.conftest import FRESH
-from tests.unit.mechanisms import cases, device_cases, slate_cases, slate_feature_cases
+from tests.unit.mechanisms import cases, device_cases, slate_cases, slate_feature_cases, sum_cases
 
 pytestmark = pytest.mark.statistical
 
@@ -96,26 +96,26 @@ class TestSparseVector(cases.SparseVectorCase, SamplerContract):
         assert chi_square(counts, self.law(self.make(self.epsilon), raw)) < ALARM
 
 
-class TestLaplaceSum(cases.LaplaceSumCase, SamplerContract):
+class TestLaplaceSum(sum_cases.LaplaceSumCase, SamplerContract):
     pass
 
 
-class TestLaplaceSumReplaced(cases.LaplaceSumReplacedCase, SamplerContract):
+class TestLaplaceSumReplaced(sum_cases.LaplaceSumReplacedCase, SamplerContract):
     pass
 
 
-class TestBoundedCounts(cases.BoundedCountsCase, SamplerContract):
+class TestBoundedCounts(sum_cases.BoundedCountsCase, SamplerContract):
     pass
 
 
-class TestGaussianSum(cases.GaussianSumCase, SamplerContract):
+class TestGaussianSum(sum_cases.GaussianSumCase, SamplerContract):
     def test_audit_stays_under_the_claim_and_refuses_the_broken_twin(self, noise: Any) -> None:
         """At delta 1e-6 no audit of so few draws has teeth against epsilon; the twin is refused by its law instead."""
         honest, raw = self.make(self.epsilon), self.chosen_input()
         assert chi_square(self.counts(self.twin(), raw, noise), self.law(honest, raw)) < ALARM
 
 
-class TestVectorLaplace(cases.VectorLaplaceCase, SamplerContract):
+class TestVectorLaplace(sum_cases.VectorLaplaceCase, SamplerContract):
     def test_audit_stays_under_the_claim_and_refuses_the_broken_twin(self, noise: Any) -> None:
         pair = ([0.0], [1.0])
         for mechanism, holds in ((self.make(self.epsilon), True), (self.twin(), False)):

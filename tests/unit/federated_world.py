@@ -1,11 +1,12 @@
 """A federation small enough for a test: a few entities over forty items, with ledgers in a folder."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from tacit.entity import Entity
@@ -125,3 +126,18 @@ def refusal(call: Any, *arguments: Any) -> str:
     except TacitError as problem:
         return problem.code
     return "nothing was refused"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Any]:
+    """Makes worlds, each in a folder of its own."""
+    worlds = []
+
+    def make(mechanism: str, **own: Any) -> World:
+        worlds.append(World(tmp_path / str(len(worlds)), mechanism, **own))
+        worlds[-1].folder.mkdir()
+        return worlds[-1]
+
+    yield make
+    for world in worlds:
+        world.close()

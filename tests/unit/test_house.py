@@ -119,6 +119,13 @@ def test_no_tracked_file_names_a_registry_or_a_place_of_one_machine() -> None:
         assert not places.search(text), path
 
 
+def test_no_file_of_code_is_too_long_to_be_read_at_a_sitting() -> None:
+    """What is built from others is not read."""
+    written = [path for path in tracked() if path.suffix in {".py", ".ts"}]
+    assert len(written) > 100
+    assert [path for path in written if len(path.read_text().splitlines()) > 500] == []
+
+
 def test_every_page_of_the_site_exists() -> None:
     pages = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.M)
     assert len(pages) > 15

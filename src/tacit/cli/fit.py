@@ -1,5 +1,6 @@
 """``tacit fit``: from ratings to a store, the one file that a server needs; or to a new version of what a service serves."""
 
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -87,7 +88,7 @@ def fit(
     from tacit.data import load_ratings
 
     private = _private(epsilon, delta, epochs)
-    _check_targets(data, out, models, slates, ledger, force)
+    _check_targets(data, out, models, slates, ledger, budget, force)
     if model is not Model.factors:
         require("jax", "optax", *(() if private is None else ("jax_privacy",)))  # said now, not after reading the data
     with _progress() as bar:
@@ -115,7 +116,13 @@ def fit(
 
 
 def _check_targets(
-    data: str, out: Path | None, models: Path | None, slates: list[float] | None, ledger: str | None, force: bool
+    data: str,
+    out: Path | None,
+    models: Path | None,
+    slates: list[float] | None,
+    ledger: str | None,
+    budget: float | None,
+    force: bool,
 ) -> None:
     if (out is None) == (models is None):
         raise typer.BadParameter("say --out FILE for one store, or --models FOLDER to publish for `tacit serve`.")
@@ -127,6 +134,11 @@ def _check_targets(
         raise typer.BadParameter(f"an epsilon from {_LEAST_SLATES:g} to {_MOST_SLATES:g}.", param_hint="--slates")
     if len({f"{epsilon:g}" for epsilon in slates or ()}) < len(slates or ()):
         raise typer.BadParameter("each epsilon once, with at most six digits.", param_hint="--slates")
+    if slates and budget is not None and (taken := _taken(slates)) > Decimal(str(budget)):
+        raise typer.BadParameter(  # it would be agreed for good, and could never hold them
+            f"these --slates take {taken.normalize():f} together. Agree as much or more, or release fewer.",
+            param_hint="--budget",
+        )
     if slates and ledger is not None:
         _require_ledger(ledger)
     if out is None:
@@ -147,26 +159,28 @@ def _require_ledger(ledger: str) -> None:
 def _released(ratings: "Ratings", slates: list[float], ledger: str, budget: float | None) -> "dict[str, Popularity]":
     """Counts for slates, charged to the curator's ledger, which is there already; asked for again they are the same.
 
-    Before anything is fitted: what the budget does not allow is told soon. What was charged until then is kept, and free the next
-    time.
+    Before anything is fitted: what the budget does not allow is told soon, and where it does not allow all of them none is charged.
     """
-    from decimal import Decimal
-
     from tacit.curator import Curator
     from tacit.errors import Conflict
     from tacit.ledger import Budget, PrivacyLedger
 
     with PrivacyLedger.open(ledger) as opened:
         try:
-            taken = float(
-                sum(Decimal(str(epsilon)) for epsilon in slates)
-            )  # a sum of floats may fall short of what is charged
-            curator = Curator(ratings, ledger=opened, budget=Budget(epsilon=taken if budget is None else budget))
+            agreed = float(_taken(slates)) if budget is None else budget
+            curator = Curator(ratings, ledger=opened, budget=Budget(epsilon=agreed))
         except Conflict:
             if budget is not None:
                 raise
             curator = Curator(ratings, ledger=opened)  # under the terms that were agreed before
-        return {f"counts-{epsilon:g}": curator.popularity(epsilon) for epsilon in sorted(slates)}
+        epsilons = sorted(slates)
+        counts = curator.popularities(epsilons)
+        return {f"counts-{epsilon:g}": released for epsilon, released in zip(epsilons, counts, strict=True)}
+
+
+def _taken(slates: list[float]) -> Decimal:
+    """The epsilon that all of them take together: a sum of floats may fall short of what is charged."""
+    return sum((Decimal(str(epsilon)) for epsilon in slates), Decimal(0))
 
 
 def _publish(models: Path, store: "Store", ratings: "Ratings", releases: "Mapping[str, Popularity]") -> str:

@@ -25,7 +25,7 @@ from tacit.curator.nx_map import NXMap
 from tacit.curator.published_x_map import PublishedXMap
 from tacit.curator.slate_account import SLATES, SlateAccount
 from tacit.curator.slate_drawing import Draw, SetUp
-from tacit.curator.slate_once import release_once, seed_of, slate_of
+from tacit.curator.slate_once import release_once, require_left, seed_of, slate_of
 from tacit.curator.slate_plan import Plan, Which, plan
 from tacit.curator.slate_request import checked_id, require_options, set_up_of
 from tacit.curator.slate_routes import WEIGHED, Route
@@ -232,6 +232,12 @@ class Curator:
         part = self._part(among)
         made = self.plan(1, epsilon, None, delta=delta, among=among, route=Route.COUNTS, likes_each=likes_each)
         return cast(Popularity, release_once(self._account, made, part, self._noise, request_id))
+
+    def popularities(self, epsilons: Sequence[float]) -> list[Popularity]:
+        """``popularity`` at each of these epsilons. Where the budget does not allow all, none is charged (BudgetExhausted)."""
+        plans = [self.plan(1, epsilon, None, route=Route.COUNTS) for epsilon in epsilons]
+        require_left(self._account, plans, self._likes)
+        return [self.popularity(epsilon) for epsilon in epsilons]
 
     def similarity(
         self,

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tacit.curator.slate_routes import Options, Route, sparse_vector, two_stages
+from tacit.curator.slate_routes import Options, sparse_vector, two_stages
 from tacit.guarantees import Release
 from tacit.mechanisms import Noise
 from tacit.mechanisms.drawn import released
@@ -57,6 +57,3 @@ def shuffled(count: int, noise: Noise) -> Places:
         other = swaps[place]
         order[place], order[other] = order[other], order[place]
     return order
-
-
-STAGED = frozenset({Route.TWO_STAGE, Route.SPARSE})

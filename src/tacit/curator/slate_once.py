@@ -1,6 +1,8 @@
 """What is released once and kept, noisy counts or a noisy kernel; and slates of it, which are post-processing and cost nothing."""
 
+from collections.abc import Sequence
 from hashlib import sha256
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +41,14 @@ def release_once(
         return account.packed(message.from_release(release, part.ids).to_json())
 
     digest = _digest(account, made, part)
-    known_by = digest[:32] if request_id is None else checked_id(request_id)
-    return message.from_json(account.release(f"{_kind(made)} {known_by}", digest, guarantee, draw))
+    return message.from_json(account.release(_release_id(made, digest, request_id), digest, guarantee, draw))
+
+
+def require_left(account: SlateAccount, plans: Sequence[Plan], part: Likes) -> None:
+    """Refuses releases without an id that the budget does not allow all together, before any of them is charged."""
+    ids = [_release_id(made, _digest(account, made, part), None) for made in plans]
+    guarantees = [account.promised(made.each, part.assumed) for made in plans]
+    account.ledger.require_left(zip(repeat(account.subject), ids, guarantees))
 
 
 def slate_of(released: Popularity | Similarity, made: Plan, part: Likes, seed: str | None) -> Slate:
@@ -74,6 +82,10 @@ def _drawn(counts: NDArray[np.float64], part: Likes, k: int, coins: Coins) -> Pl
     keys = ALPHA * quality(counts) - np.log(-np.log(coins.uniforms(len(counts))))
     keys[chosen] = -np.inf
     return np.sort(np.concatenate([chosen, np.argsort(-keys, kind="stable")[: k - size]]))
+
+
+def _release_id(made: Plan, digest: str, request_id: str | None) -> str:
+    return f"{_kind(made)} {digest[:32] if request_id is None else checked_id(request_id)}"
 
 
 def _kind(made: Plan) -> str:

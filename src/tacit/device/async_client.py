@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from tacit.device.at_home import AtHome
 from tacit.device.choice import Choice
-from tacit.device.client import LONGEST
-from tacit.device.connection import checked_address, connection_settings, imported_httpx, name_of, no_answer
-from tacit.device.conversation import Conversation, DeviceOptions, Done
-from tacit.device.exchange import Answer, Call, NoAnswer, Patience, Pause, Steps, T
+from tacit.device.connection import no_answer
+from tacit.device.conversation import Done
+from tacit.device.exchange import Answer, Call, NoAnswer, Pause, Steps, T
+from tacit.device.opening import ClientOptions, opening
 from tacit.device.received import Received
 from tacit.ledger.stores import Target
 from tacit.messages.multi_selection import Eta
@@ -30,19 +30,11 @@ class AsyncClient(AtHome):
         server: str,
         place: Target,
         *,
-        form: str = "binary",
-        name: str | None = None,
-        insecure: bool = False,
-        trust_env: bool = False,
-        timeout: float = 10.0,
-        tries: int = 4,
         transport: "httpx.AsyncBaseTransport | None" = None,
-        **device: Unpack[DeviceOptions],
+        **options: Unpack[ClientOptions],
     ) -> None:
-        address, self._httpx = checked_address(server, insecure=insecure), imported_httpx()
-        settings = connection_settings(address, timeout, trust_env)
-        super().__init__(Conversation(place, name or name_of(address), form, Patience(tries), device))
-        self._longest = LONGEST * settings["timeout"]
+        conversation, self._httpx, settings, self._longest = opening(server, place, **options)
+        super().__init__(conversation)
         self._http: httpx.AsyncClient = self._httpx.AsyncClient(transport=transport, **settings)
 
     async def recommend(self, k: int = 5, t: int = 1, *, eta: Eta = 0.1) -> tuple[int | str, ...]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from tacit.device.at_home import AtHome
 from tacit.device.choice import Choice
-from tacit.device.connection import checked_address, connection_settings, imported_httpx, name_of, no_answer
-from tacit.device.conversation import Conversation, DeviceOptions, Done
-from tacit.device.exchange import Answer, Call, NoAnswer, Patience, Pause, Steps, T
+from tacit.device.connection import no_answer
+from tacit.device.conversation import Done
+from tacit.device.exchange import Answer, Call, NoAnswer, Pause, Steps, T
+from tacit.device.opening import ClientOptions, opening
 from tacit.device.received import Received
 from tacit.ledger.stores import Target
 from tacit.messages.multi_selection import Eta
@@ -20,16 +21,15 @@ from tacit.messages.multi_selection import Eta
 if TYPE_CHECKING:
     import httpx
 
-LONGEST = 6.0  # timeouts that a whole answer may take
-
 
 class Client(AtHome):
     """One user's device and one server. ``place`` is the device's own file; budget, limits and the rest are those of ``Device``.
 
     The profile is in memory and stays there. What leaves: this slot's signal, requests for offers, what was shown, randomised
     clicks. ``name`` is the server's in the ledger (its address, if none is given): budgets and reports hang on it. ``timeout`` is
-    in seconds, for each step of a call; a call is made ``tries`` times at most. ``form`` is how slates are asked for, "binary" or
-    "json". ``insecure`` allows http:// beyond this machine, ``trust_env`` proxies from the environment; ``transport`` is httpx's.
+    in seconds, for each step of a call, by default 10; a call is made ``tries`` times at most, by default 4. ``form`` is how slates
+    are asked for, "binary" (the default) or "json". ``insecure`` allows http:// beyond this machine,
+    ``trust_env`` proxies from the environment; ``transport`` is httpx's.
     """
 
     def __init__(
@@ -37,19 +37,11 @@ class Client(AtHome):
         server: str,
         place: Target,
         *,
-        form: str = "binary",
-        name: str | None = None,
-        insecure: bool = False,
-        trust_env: bool = False,
-        timeout: float = 10.0,
-        tries: int = 4,
         transport: "httpx.BaseTransport | None" = None,
-        **device: Unpack[DeviceOptions],
+        **options: Unpack[ClientOptions],
     ) -> None:
-        address, self._httpx = checked_address(server, insecure=insecure), imported_httpx()
-        settings = connection_settings(address, timeout, trust_env)
-        super().__init__(Conversation(place, name or name_of(address), form, Patience(tries), device))
-        self._longest = LONGEST * settings["timeout"]
+        conversation, self._httpx, settings, self._longest = opening(server, place, **options)
+        super().__init__(conversation)
         self._http: httpx.Client = self._httpx.Client(transport=transport, **settings)
         try:
             self._run(self._conversation.begin())

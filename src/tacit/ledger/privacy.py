@@ -98,6 +98,24 @@ class PrivacyLedger(OpenedLedger):
             outcomes.insert(place, refusal)
         return outcomes
 
+    def require_left(self, charges: Iterable[Charge | tuple[str, str, Guarantee]]) -> None:
+        """Raises what one of these charges would meet if they were made in this order, and charges nothing.
+
+        Those made before take nothing again. What is left now may be taken by others before it is charged.
+        """
+        wished = [checked_charge(charge) for charge in charges]
+        known, accounts = Known(), Accounts()  # of its own: what is remembered of a transaction that is undone is wrong
+        known.begin()
+        try:
+            with self._store.write(BOOK, self._lanes_of(charge.subject for charge in wished)) as writer:
+                lanes, moment = self._store.lanes, self._moment()
+                for outcome in commit_charges(writer, known, accounts, lanes, moment, wished, look_up=True):
+                    if isinstance(outcome, TacitError):
+                        raise outcome
+                raise _Undone
+        except _Undone:
+            return
+
     def release(self, subject: str, release_id: str, guarantee: Guarantee, draw: Callable[[], bytes]) -> bytes:
         """Charges, draws, keeps, and returns what was kept: the only bytes that may leave.
 
@@ -194,6 +212,10 @@ class PrivacyLedger(OpenedLedger):
         """In one order for everybody, so that no two transactions wait for each other."""
         lanes = self._store.lanes
         return sorted({lane_of(subject, lanes) for subject in set(subjects)}) if lanes > 1 else [0]
+
+
+class _Undone(Exception):
+    """Leaves a transaction without a trace."""
 
 
 def _is_repeat(outcome: Receipt | TacitError) -> bool:

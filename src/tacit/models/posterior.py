@@ -28,18 +28,3 @@ def capped_draws(
     This is the server guessing, not a privacy mechanism: its noise is experiment randomness.
     """
     return inside(np.asarray(signal) + rng.laplace(scale=eta, size=(count, len(signal))))
-
-
-def on_simplex(block: NDArray[Any]) -> NDArray[np.float64]:
-    """The point of the simplex that is nearest to ``block`` in Euclidean distance."""
-    values = np.asarray(block, dtype=np.float64)
-    falling = np.sort(values)[::-1]
-    excess = (np.cumsum(falling) - 1.0) / np.arange(1, values.size + 1)
-    cut: NDArray[np.float64] = np.maximum(values - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
-    return cut
-
-
-def effective_number(weights: NDArray[Any]) -> float:
-    """How many equally likely look-alikes a posterior amounts to: 1 / sum of squares."""
-    shares = np.asarray(weights, dtype=np.float64) / np.sum(weights)
-    return float(1.0 / np.sum(shares * shares))

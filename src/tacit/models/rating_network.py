@@ -4,6 +4,7 @@ Each tower g -> g -> 50 -> 50, the joined 150 -> 150 -> 75 -> 50 -> 1, ReLU betw
 for 19 genres. Training it is the curator's work (tacit.curator).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -37,6 +38,14 @@ def shapes(genres: int) -> dict[str, tuple[int, ...]]:
     return named
 
 
+def require_weights(model: str, weights: Weights, genres: int, wanted: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuses weights that are not those of such a model, or not finite."""
+    if {name: weight.shape for name, weight in weights.items()} != wanted:
+        raise InvalidModel(f"a {model} for {genres} genres has the {len(wanted)} weights of `shapes`.")
+    if not all(np.isfinite(weight).all() for weight in weights.values()):
+        raise InvalidModel(f"a weight of the {model} is not finite.")
+
+
 @dataclass(frozen=True, eq=False)
 class RatingNetwork:
     """Ratings from 0 to 5 for (genre profile, item genres)."""
@@ -46,11 +55,7 @@ class RatingNetwork:
     flags: NDArray[np.bool_]  # items x genres, public
 
     def __post_init__(self) -> None:
-        wanted = shapes(self.genres)
-        if {name: weight.shape for name, weight in self.weights.items()} != wanted:
-            raise InvalidModel(f"a rating network for {self.genres} genres has the {len(wanted)} weights of `shapes`.")
-        if not all(np.isfinite(weight).all() for weight in self.weights.values()):
-            raise InvalidModel("a weight of the rating network is not finite.")
+        require_weights("rating network", self.weights, self.genres, shapes(self.genres))
 
     @property
     def genres(self) -> int:
@@ -59,10 +64,6 @@ class RatingNetwork:
     @property
     def dimension(self) -> int:
         return 2 * self.genres
-
-    @property
-    def n_weights(self) -> int:
-        return sum(weight.size for weight in self.weights.values())
 
     @cached_property
     def classes(self) -> Classes:

@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidModel
 from tacit.models.classes import Classes, classes_of
-from tacit.models.rating_network import TOP, Weights
+from tacit.models.rating_network import TOP, Weights, require_weights
 
 TOWERS = ("user", "item")
 WIDTHS = (64, 32)
@@ -39,11 +38,7 @@ class TwoTower:
     flags: NDArray[np.bool_]  # items x genres, public
 
     def __post_init__(self) -> None:
-        wanted = shapes(self.genres)
-        if {name: weight.shape for name, weight in self.weights.items()} != wanted:
-            raise InvalidModel(f"a two-tower model for {self.genres} genres has the {len(wanted)} weights of `shapes`.")
-        if not all(np.isfinite(weight).all() for weight in self.weights.values()):
-            raise InvalidModel("a weight of the two-tower model is not finite.")
+        require_weights("two-tower model", self.weights, self.genres, shapes(self.genres))
 
     @property
     def genres(self) -> int:
@@ -52,10 +47,6 @@ class TwoTower:
     @property
     def dimension(self) -> int:
         return 2 * self.genres
-
-    @property
-    def n_weights(self) -> int:
-        return sum(weight.size for weight in self.weights.values())
 
     @cached_property
     def classes(self) -> Classes:

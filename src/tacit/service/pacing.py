@@ -25,16 +25,18 @@ class Pacing:
     for a turn of it on the loop."""
 
     def __init__(self) -> None:
-        self._waiting = 0  # for their turn, or for the thread
+        self._waiting = {Pace.IN_TURN: 0, Pace.BESIDE: 0}  # apart: the thread may be behind while turns come round
         self._turn = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="answers")
 
     async def __call__(self, work: Callable[[], R], pace: Pace) -> R:
         if pace is Pace.AT_ONCE:
             return work()
-        if self._waiting >= _MOST_WAITING:  # who comes now would wait for seconds, and everybody behind her for longer
+        if (
+            self._waiting[pace] >= _MOST_WAITING
+        ):  # who comes now would wait for seconds, and everybody behind her for longer
             raise Problem("not-ready", "too many long requests wait here already. Try again.", TRY_AGAIN)
-        self._waiting += 1
+        self._waiting[pace] += 1
         try:
             loop = asyncio.get_running_loop()
             if pace is Pace.BESIDE:
@@ -45,7 +47,8 @@ class Pacing:
             finally:
                 loop.call_soon(self._turn.release)  # in the next round: all else that waits for the loop comes before
         finally:
-            self._waiting -= 1
+            self._waiting[pace] -= 1
 
     def close(self) -> None:
-        self._thread.shutdown()
+        """Waits for the piece of work under way; for those behind it nobody waits any more."""
+        self._thread.shutdown(cancel_futures=True)

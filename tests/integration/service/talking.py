@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 
 from tacit.ledger import ImpressionLedger
-from tacit.messages.multi_selection import Reply, Request, Signal
+from tacit.messages.multi_selection import Request, Signal
 from tacit.messages.private_selection import Offer
 from tests.integration.service.conftest import Running
 
@@ -22,12 +22,6 @@ def request_of(seed: int = 0, k: int = 5, dimension: int = DIMENSION) -> Request
     """A request with noise for a signal; equal seeds are equal bytes."""
     steps = np.random.default_rng(seed).integers(-(1 << 19), 1 << 20, dimension)
     return Request(Signal(steps, 20, Fraction(1, 10)), k)
-
-
-def slate_for(client: httpx.Client, request: Request) -> Reply:
-    answer = client.post(MULTI_SELECTION, content=request.to_bytes(), headers={"Content-Type": BINARY})
-    assert answer.status_code == 200, answer.text
-    return Reply.from_bytes(answer.content)
 
 
 def offer_from(client: httpx.Client, consent: int = 1) -> Offer:

@@ -92,6 +92,24 @@ def test_a_larger_budget_may_be_agreed_with_the_first_release(tacit: Command, da
     assert (done.returncode, done.stderr.split(":")[1]) == (1, " conflict")
 
 
+def test_counts_of_which_not_all_fit_are_not_charged_at_all(tacit: Command, data: Path, tmp_path: Path) -> None:
+    words = ("fit", data, "--model", "factors", "--models", "served", "--ledger", "curator.db")
+    tacit("ledger", "init", "curator.db")
+    assert tacit(*words, "--slates", "1", "--budget", "2.5").returncode == 0
+    published = current(tmp_path / "served").name
+    done = tacit(*words, "--slates", "1", "--slates", "0.5", "--slates", "1.25")  # any two of them would fit
+    assert done.returncode == 1
+    assert done.stderr.startswith("tacit: budget-exhausted: a charge of 1.25 epsilon was refused; 1 of 2.5 is left")
+    with PrivacyLedger.open(tmp_path / "curator.db") as ledger:
+        (subject,) = ledger.subjects()
+        assert ledger.statement(subject).charges == 1
+    assert current(tmp_path / "served").name == published
+    assert tacit(*words, "--slates", "1", "--slates", "0.5", "--slates", "1.0001").returncode == 1
+    assert (
+        tacit(*words, "--slates", "1", "--slates", "0.25", "--slates", "1.25").returncode == 0
+    )  # the first was paid before
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -105,6 +123,10 @@ def test_a_larger_budget_may_be_agreed_with_the_first_release(tacit: Command, da
         (("--models", "served", "--slates", "1e6", "--ledger", "c.db"), "epsilon"),
         (("--models", "served", "--slates", "1", "--slates", "1", "--ledger", "c.db"), "each epsilon once"),
         (("--models", "served", "--slates", "0.1234567", "--slates", "0.12345678", "--ledger", "c.db"), "six digits"),
+        (
+            ("--models", "served", "--slates", "0.7", "--slates", "0.3", "--ledger", "c.db", "--budget", "0.9"),
+            "take 1 ",
+        ),
         (("--models", "plain.parquet"), "plain.parquet"),
     ],
 )

@@ -3,7 +3,7 @@
 import os
 import shutil
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from tacit.errors import BudgetExhausted, Conflict, LedgerDamaged
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger
 from tacit.messages.federated_prototypes import open_frame, public_of
+from tests.unit.entity.runs import CountedNoise
 from tests.unit.federated_world import World, key_of, no_rows, rows_of
 
 KINDS: list[tuple[str, dict[str, Any]]] = [
@@ -33,20 +34,6 @@ OLDER = "older than the journal"
 def everything(ids: Collection[str]) -> Collection[str]:
     """A ledger that was charged for all of them."""
     return ids
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[Callable[..., World]]:
-    worlds = []
-
-    def make(mechanism: str, **own: Any) -> World:
-        worlds.append(World(tmp_path / str(len(worlds)), mechanism, **own))
-        worlds[-1].folder.mkdir()
-        return worlds[-1]
-
-    yield make
-    for world in worlds:
-        world.close()
 
 
 class Copies:
@@ -176,7 +163,6 @@ def test_keys_that_were_sent_are_missed_in_a_new_ledger(made: Callable[..., Worl
 
 
 def test_a_charge_whose_draw_failed_is_noted_too(made: Callable[..., World]) -> None:
-    from tests.unit.entity.test_entity import CountedNoise
 
     world = made("tree")
     world.entity("a")
@@ -256,7 +242,6 @@ def test_an_old_ledger_does_not_catch_up_by_the_charges_of_others(made: Callable
 
 
 def test_a_charge_whose_draw_failed_is_missed_too_whatever_others_charged(made: Callable[..., World]) -> None:
-    from tests.unit.entity.test_entity import CountedNoise
 
     world, budget = made("grid", epsilon=2.0), Budget(8.0)
     world.entity("a", budget=budget)

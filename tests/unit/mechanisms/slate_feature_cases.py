@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tacit.guarantees import Relation
 from tacit.mechanisms import FeatureSlate, GaussianKernel, TemperedSlate
 from tests.contracts.mechanism import SECRET, MechanismCase
-from tests.unit.mechanisms.cases import BAD_ROWS, GaussianSumCase, added, replaced
+from tests.unit.mechanisms.cases import BAD_ROWS, added, replaced
+from tests.unit.mechanisms.sum_cases import GaussianSumCase
 
 
 def public(rows: Any) -> NDArray[np.float64]:

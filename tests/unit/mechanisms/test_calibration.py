@@ -27,7 +27,6 @@ from tacit.mechanisms import (
 MP = mpmath.MPContext()
 MP.dps = 150  # sums with alternating signs lose some
 KINDS = (ExponentialMechanism, PermuteAndFlip)
-RATES = (calibration.exponential_rate, calibration.permute_and_flip_rate)
 
 
 def exponential(scores: Sequence[int], rate: Any, place: int) -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 from tacit.errors import TacitError
 from tests.contracts.mechanism import MechanismContract
-from tests.unit.mechanisms import cases, device_cases, slate_cases, slate_feature_cases
+from tests.unit.mechanisms import cases, device_cases, slate_cases, slate_feature_cases, sum_cases
 
 
 class TestRandomisedResponse(cases.RandomisedResponseCase, MechanismContract):
@@ -82,23 +82,23 @@ class TestSparseVectorOnVotes(cases.SparseVectorVotesCase, MechanismContract):
     pass
 
 
-class TestLaplaceSum(cases.LaplaceSumCase, MechanismContract):
+class TestLaplaceSum(sum_cases.LaplaceSumCase, MechanismContract):
     pass
 
 
-class TestLaplaceSumReplaced(cases.LaplaceSumReplacedCase, MechanismContract):
+class TestLaplaceSumReplaced(sum_cases.LaplaceSumReplacedCase, MechanismContract):
     pass
 
 
-class TestBoundedCounts(cases.BoundedCountsCase, MechanismContract):
+class TestBoundedCounts(sum_cases.BoundedCountsCase, MechanismContract):
     pass
 
 
-class TestGaussianSum(cases.GaussianSumCase, MechanismContract):
+class TestGaussianSum(sum_cases.GaussianSumCase, MechanismContract):
     pass
 
 
-class TestVectorLaplace(cases.VectorLaplaceCase, MechanismContract):
+class TestVectorLaplace(sum_cases.VectorLaplaceCase, MechanismContract):
     @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, None, "1", True, 1j])
     def test_epsilon_outside_its_range_is_refused(self, epsilon: Any) -> None:
         with pytest.raises(TacitError, match=r"scale must be a finite number") as caught:

@@ -69,14 +69,6 @@ def test_a_slate_has_from_one_to_all_items(k: object) -> None:
     assert kernels.checked_size(3, 3) == 3
 
 
-@pytest.mark.parametrize("sigma", [0.0, -1.0, np.nan, np.inf, None])
-def test_jitter_must_be_above_zero(sigma: float) -> None:
-    with pytest.raises(InvalidParameter, match="sigma"):
-        kernels.natural_kernel(np.eye(3), sigma)
-    with pytest.raises(InvalidParameter, match="sigma"):
-        kernels.feature_kernel(np.eye(3), np.eye(3), sigma)
-
-
 def test_more_items_than_the_rank_are_refused() -> None:
     features = np.array(
         [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 2.0], [2.0, 0.0, 2.0]]
@@ -94,27 +86,12 @@ def test_features_are_a_finite_table(features: object) -> None:
         kernels.checked_features(features)  # type: ignore[arg-type]
 
 
-def test_natural_kernel_is_the_sum_of_what_users_add() -> None:
-    rows = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]])
-    expected = 0.5 * np.eye(3) + sum(np.outer(row, row) for row in rows)
-    assert np.array_equal(kernels.natural_kernel(rows, 0.5), expected)
-    assert np.array_equal(kernels.natural_kernel(sparse.csr_array(rows), 0.5), expected)
-
-
-def test_feature_kernel_is_the_natural_kernel_of_mapped_users() -> None:
-    features = np.array([[1.0, 2.0], [0.0, 1.0], [3.0, 0.0]])
-    users = np.array([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]])
-    expected = kernels.natural_kernel(users @ features.T, 0.25)
-    assert np.allclose(kernels.feature_kernel(features, users, 0.25), expected, rtol=1e-14)
-    assert np.allclose(kernels.feature_kernel(features, sparse.csr_array(users), 0.25), expected, rtol=1e-14)
-
-
-def test_tempered_rows_leave_out_a_scale_and_say_which() -> None:
+def test_weighted_rows_leave_out_a_scale_and_say_which() -> None:
     features, scores = np.array([[1.0, 1.0], [0.0, 2.0], [1.0, 0.0]]), np.array([3.0, 2.0, 0.0])
-    rows, scale = kernels.tempered_rows(features, scores, 0.5)
+    rows, scale = kernels.weighted_rows(features, 0.5 * scores)
     weight = np.exp(0.25 * scores)[:, None]
     assert np.allclose(np.exp(scale) * rows @ rows.T, (weight * features) @ (weight * features).T, rtol=1e-14)
     assert np.array_equal(rows[0], features[0])  # the best one as it is
-    rows, scale = kernels.tempered_rows(features, scores + 1e5, 1.0)
+    rows, scale = kernels.weighted_rows(features, scores + 1e5)
     assert np.isfinite(rows).all()
     assert scale == 1e5 + 3.0

@@ -6,9 +6,7 @@ import pytest
 from tacit.models.features import scaled_blocks
 from tacit.models.posterior import (
     capped_draws,
-    effective_number,
     look_alike_weights,
-    on_simplex,
 )
 
 
@@ -22,12 +20,9 @@ def test_a_tiny_eta_leaves_the_nearest_look_alike_and_no_underflow() -> None:
     assert weights == pytest.approx([0.0, 1.0], abs=1e-40)
 
 
-def test_cap_cuts_and_scales_and_the_simplex_projects() -> None:
+def test_cap_cuts_and_scales() -> None:
     block = np.array([1.2, -0.3, 0.4])
     assert scaled_blocks(block[None], 1)[0] == pytest.approx([0.7142857, 0.0, 0.2857143], abs=1e-7)
-    assert on_simplex(block) == pytest.approx([0.9, 0.0, 0.1])
-    inside = np.array([0.2, 0.3, 0.5])
-    assert on_simplex(inside) == pytest.approx(inside)
 
 
 def test_a_block_of_zeros_becomes_uniform() -> None:
@@ -39,8 +34,3 @@ def test_capped_draws_lie_in_the_domain() -> None:
     assert drawn.shape == (50, 38)
     assert (drawn >= 0.0).all()
     assert drawn.reshape(50, 2, 19).sum(axis=2) == pytest.approx(np.ones((50, 2)))
-
-
-def test_the_effective_number_counts_equals() -> None:
-    assert effective_number(np.ones(7)) == pytest.approx(7.0)
-    assert effective_number(np.array([1.0, 0.0, 0.0])) == 1.0

@@ -20,7 +20,7 @@ ITEMS = np.arange(len(FLAGS))
 
 
 def test_it_has_49616_weights() -> None:
-    assert NETWORK.n_weights == 49_616
+    assert sum(weight.size for weight in NETWORK.weights.values()) == 49_616
     assert NETWORK.dimension == 38
 
 

@@ -1,7 +1,6 @@
 """The coordinator: replies in any order, drop-outs at every stage, nothing unmasked with too few, and no bytes that can stop it."""
 
 import tracemalloc
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,20 +28,6 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("moments", {"aggregation": "secure"}),
 ]
 FOUR = ("a", "b", "c", "d")
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[Any]:
-    worlds = []
-
-    def make(mechanism: str, **own: Any) -> World:
-        worlds.append(World(tmp_path / str(len(worlds)), mechanism, **own))
-        worlds[-1].folder.mkdir()
-        return worlds[-1]
-
-    yield make
-    for world in worlds:
-        world.close()
 
 
 def shares_of(world: World, stage: str, names: Any) -> list[np.ndarray]:

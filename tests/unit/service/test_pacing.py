@@ -105,3 +105,42 @@ def test_beyond_the_most_that_may_wait_the_answer_is_later(pace: Pace) -> None:
     assert refused
     assert {one.code for one in refused} == {"not-ready"}
     assert later == 2
+
+
+def test_those_who_wait_for_the_thread_do_not_keep_others_from_their_turn() -> None:
+    async def asking() -> int:
+        pacing, goes_on = Pacing(), threading.Event()
+        long = [asyncio.ensure_future(pacing(lambda: goes_on.wait(10), Pace.BESIDE)) for _ in range(64)]
+        await asyncio.sleep(0)
+        try:
+            with pytest.raises(Problem):
+                await pacing(lambda: True, Pace.BESIDE)
+            return await pacing(lambda: 5, Pace.IN_TURN)
+        finally:
+            goes_on.set()
+            await asyncio.gather(*long)
+
+    assert ended(asking()) == 5
+
+
+def test_the_end_waits_for_the_work_under_way_and_not_for_what_is_behind_it() -> None:
+    done: list[int] = []
+
+    async def asking() -> list[Any]:
+        pacing, begun, goes_on = Pacing(), threading.Event(), threading.Event()
+
+        def first() -> None:
+            begun.set()
+            assert goes_on.wait(10)
+            done.append(1)
+
+        calls = [asyncio.ensure_future(pacing(work, Pace.BESIDE)) for work in (first, lambda: done.append(2))]
+        await asyncio.to_thread(begun.wait, 10)
+        threading.Timer(0.1, goes_on.set).start()
+        pacing.close()
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    under_way, behind = ended(asking())
+    assert under_way is None
+    assert isinstance(behind, asyncio.CancelledError)
+    assert done == [1]

@@ -1,8 +1,13 @@
 """The supervisor: who is replaced at once, who after a pause, and when the service ends. Its processes are played here."""
 
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from itertools import count
+from multiprocessing import Pipe, get_context
+from threading import Timer
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,23 +15,58 @@ import pytest
 from uvicorn.supervisors.multiprocess import SIGNALS
 
 from tacit.service import workers as room
-from tacit.service.workers import Workers
+from tacit.service.workers import Told, Worker, Workers
 
 PIDS = count(1001)
+INTERRUPTED = """
+import signal, sys, threading
+from tacit.service.workers import Told
+
+interrupted, told = 0, Told()
+signal.signal(signal.SIGTERM, lambda *_: told.set())
+
+def at_each_line(frame, event, _):
+    global interrupted
+    if frame.f_code.co_filename in (threading.__file__, sys.modules["tacit.service.workers"].__file__):
+        interrupted += 1
+        if interrupted < 200:
+            signal.raise_signal(signal.SIGTERM)
+        return at_each_line
+
+sys.settrace(at_each_line)
+for timeout in (0.0, 0.01, None):
+    told.wait(timeout)
+told.set()
+sys.settrace(None)
+assert told.is_set()
+print(interrupted)
+"""
+
+
+def deaf(told: Any) -> None:
+    """A worker that does not hear that it should end."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    told.send("deaf")
+    time.sleep(60)
 
 
 class Played:
-    """A process whose life a test decides."""
+    """A process whose life a test decides. It answers as soon as it is asked, unless it hangs."""
 
     def __init__(self, *_: object) -> None:
         self.pid, self.exitcode, self.ready, self.answers = next(PIDS), None, False, True
+        self.parent_conn, self.asked = self, 0
 
     def start(self) -> None: ...
 
-    def is_alive(self, timeout: float) -> bool:
-        return self.exitcode is None and self.answers
+    def send(self, _: bytes) -> None:
+        self.asked += 1
 
-    def is_ready(self, timeout: float) -> bool:
+    def poll(self) -> bool:
+        return self.asked > 0 and self.answers
+
+    def recv(self) -> bool:
+        self.asked -= 1
         return self.ready
 
     def wait_until_ready(self, *_: object) -> bool:
@@ -52,9 +92,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> Iterator[Any]:
     before = {sign: signal.getsignal(sign) for sign in SIGNALS}
-    monkeypatch.setattr(room, "Process", Played)
-    monkeypatch.setattr("uvicorn.supervisors.multiprocess.Process", Played)
-    made = Workers(SimpleNamespace(workers=2, timeout_worker_healthcheck=1), sockets=[])
+    monkeypatch.setattr(room, "Worker", Played)
+    made = Workers(SimpleNamespace(workers=2, timeout_worker_healthcheck=180), sockets=[])
     made.init_processes()
     yield made
     for sign, handler in before.items():
@@ -64,18 +103,26 @@ def workers(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> Iterator[Any
 def get_ready(workers: Any) -> None:
     for one in workers.processes:
         one.ready = True
-    workers.keep_subprocess_alive()
+    workers.keep_subprocess_alive()  # asks
+    workers.keep_subprocess_alive()  # hears
 
 
 def pids(workers: Any) -> list[int]:
     return [one.pid for one in workers.processes]
 
 
-def test_who_was_ready_and_dies_or_hangs_is_replaced_at_once(workers: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_who_was_ready_and_dies_or_hangs_is_replaced_at_once(
+    workers: Any, clock: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
     get_ready(workers)
     first, second = workers.processes
-    first.exitcode = -11
     second.answers = False
+    workers.keep_subprocess_alive()
+    clock[0] += 14.0
+    workers.keep_subprocess_alive()
+    assert workers.processes == [first, second]
+    clock[0] += 2.0
+    first.exitcode = -11
     workers.keep_subprocess_alive()
     assert not {first, second} & set(workers.processes)
     assert second.exitcode == -9
@@ -142,6 +189,123 @@ def test_a_reload_takes_the_place_of_who_could_not_start_and_nobody_is_started_b
     for _ in range(3):
         workers.keep_subprocess_alive()
     assert pids(workers) == after
+
+
+def test_who_takes_long_to_load_is_not_taken_for_hung(workers: Any, clock: list[float]) -> None:
+    before = list(workers.processes)
+    for one in before:
+        one.answers = False
+    workers.keep_subprocess_alive()
+    clock[0] += 170.0
+    workers.keep_subprocess_alive()
+    assert workers.processes == before
+    clock[0] += 20.0
+    workers.keep_subprocess_alive()
+    assert [one.exitcode for one in before] == [-9, -9]
+
+
+def test_one_that_hangs_answers_late_and_hangs_again_has_its_time_anew(workers: Any, clock: list[float]) -> None:
+    """Answers that were late are not taken for new ones either."""
+    get_ready(workers)
+    slow = workers.processes[0]
+    slow.answers = False
+    for _ in range(10):
+        clock[0] += 1.0
+        workers.keep_subprocess_alive()
+    assert slow.asked == 1
+    slow.answers = True
+    workers.keep_subprocess_alive()
+    slow.answers = False
+    clock[0] += 14.0
+    workers.keep_subprocess_alive()
+    assert workers.processes[0] is slow
+    clock[0] += 2.0
+    workers.keep_subprocess_alive()
+    assert workers.processes[0] is not slow
+
+
+def test_a_number_that_comes_again_is_not_taken_for_the_process_that_had_it(workers: Any, clock: list[float]) -> None:
+    get_ready(workers)
+    workers.processes[0].exitcode = -9
+    workers.keep_subprocess_alive()
+    failed = workers.processes[0]
+    failed.exitcode = 3
+    workers.keep_subprocess_alive()  # it waits now
+    workers.restart_all()
+    workers.processes[1].pid = failed.pid
+    after = list(workers.processes)
+    clock[0] += 60.0
+    workers.keep_subprocess_alive()
+    assert workers.processes == after
+
+
+def test_what_a_worker_measured_of_itself_is_forgotten_however_it_was_replaced(
+    workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the model that a worker served before a reload would be shown as the oldest one for good."""
+    forgotten: list[int] = []
+    monkeypatch.setattr(room.common_metrics, "forget", forgotten.append)
+    get_ready(workers)
+    first, second = pids(workers)
+    workers.restart_all()
+    workers.keep_subprocess_alive()
+    assert sorted(forgotten) == [first, second]
+    get_ready(workers)
+    third = workers.processes[0]
+    third.exitcode = -9
+    workers.keep_subprocess_alive()
+    assert forgotten[2:] == [third.pid]
+
+
+def test_a_reload_whose_worker_is_not_ready_in_time_keeps_the_old_ones(
+    workers: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    get_ready(workers)
+    before = list(workers.processes)
+    monkeypatch.setattr(Played, "wait_until_ready", lambda *_: False)
+    workers.restart_all()
+    assert workers.processes == before
+    assert [one.exitcode for one in before] == [None, None]
+    assert len(caplog.records) == 1
+
+
+def test_how_many_there_are_is_a_setting_and_no_signal_changes_it(workers: Any) -> None:
+    before = list(workers.processes)
+    for sign in (signal.SIGTTIN, signal.SIGTTOU):
+        signal.raise_signal(sign)
+    workers.handle_signals()
+    assert workers.processes == before
+
+
+def test_a_worker_that_does_not_end_in_time_is_killed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(room, "_CLOSING", 0.2)
+    stuck = Worker.__new__(Worker)
+    stuck.config = SimpleNamespace(timeout_graceful_shutdown=0.1)  # type: ignore[assignment]
+    stuck.parent_conn, stuck.child_conn = Pipe()
+    stuck.process = get_context("fork").Process(target=deaf, args=(stuck.child_conn,))
+    stuck.start()
+    assert stuck.parent_conn.recv() == "deaf"
+    stuck.terminate()
+    stuck.join()
+    assert stuck.exitcode == -signal.SIGKILL
+    assert len(caplog.records) == 1
+
+
+def test_a_signal_at_any_moment_sets_what_is_waited_for() -> None:
+    """At every line of waiting and of setting, also while another signal is handled: threading's event would wait for itself."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) > 5
+
+
+def test_who_waits_is_woken_at_once() -> None:
+    told = Told()
+    assert not told.wait(0.0)
+    Timer(0.1, told.set).start()
+    assert told.wait(60.0)
+    assert told.wait(0.0)
 
 
 def test_who_is_told_to_stop_stops(workers: Any) -> None:

@@ -11,7 +11,7 @@ from tacit.evaluation.result import PAPER, Row
 
 NAME = "Multi-Selection for Recommendation Systems"
 TRIALS = 1500
-LOOK_ALIKES, TRAINED_ON = 3402, 250_000
+TRAINED_ON = 250_000
 DRAWS = 25
 BEST_UTILITY = 4.51
 NEIGHBOUR_DISTANCE, NEIGHBOUR_DIFFERENCE = 0.1, 0.25

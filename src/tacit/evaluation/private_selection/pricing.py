@@ -23,7 +23,7 @@ from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim
 from tacit.models.selection_laws import Floats, response
 
-DEVICE, SERVER, MEAN = "device", "server", "global mean"
+SERVER, MEAN = "server", "global mean"
 IMPRESSION, CLICK = "impression", "click"
 _FIRST = 3  # how far a figure may be from the reference's, in points: it gives whole points, of one seed
 

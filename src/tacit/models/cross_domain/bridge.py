@@ -19,9 +19,9 @@ from scipy.sparse import csr_array
 from tacit.checks import positive, whole
 from tacit.errors import InvalidParameter
 from tacit.models.cross_domain.links import links
-from tacit.models.cross_domain.offsets import Offsets, deviation, offsets, target_or
+from tacit.models.cross_domain.offsets import Offsets, deviation, offsets
 from tacit.models.cross_domain.settings import MOST_DIRECTIONS, TransferSettings
-from tacit.models.cross_domain.transfer import Floats, one_row, released, remark_on, rows_of, strongest
+from tacit.models.cross_domain.transfer import Floats, predict_one, released, remark_on, rows_of, strongest
 
 EDGE = 3.0  # times sigma sqrt n; noise ends at 2, but at 2 its directions still made predictions worse
 MOST = 12
@@ -56,8 +56,7 @@ class Bridge:
         return remark_on(self.directions, self.crossing)
 
     def predict(self, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
-        asked = target_or(wanted, self.n_source, self.n_items)
-        return self.predict_many(one_row(items, values, self.n_items), np.zeros(asked.size, dtype=np.int64), asked)
+        return predict_one(self, items, values, wanted)
 
     def predict_many(self, ratings: csr_array, users: ArrayLike, items: ArrayLike) -> Floats:
         """Items of the source are predicted by offsets and levels alone."""

@@ -24,13 +24,13 @@ from scipy.sparse import csr_array
 
 from tacit.errors import InvalidParameter
 from tacit.models.cross_domain.links import links, within
-from tacit.models.cross_domain.offsets import Offsets, deviation, offsets, target_or
+from tacit.models.cross_domain.offsets import Offsets, deviation, offsets
 from tacit.models.cross_domain.settings import TransferSettings
 from tacit.models.cross_domain.transfer import (
     Codes,
     Floats,
     codes_within,
-    one_row,
+    predict_one,
     released,
     remark_on,
     rows_of,
@@ -69,8 +69,7 @@ class FactorPosterior:
         return remark_on(self.directions, self.crossing)
 
     def predict(self, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
-        asked = target_or(wanted, self.n_source, self.n_items)
-        return self.predict_many(one_row(items, values, self.n_items), np.zeros(asked.size, dtype=np.int64), asked)
+        return predict_one(self, items, values, wanted)
 
     def predict_many(self, ratings: csr_array, users: ArrayLike, items: ArrayLike) -> Floats:
         rows, place, codes = rows_of(ratings, users, items, self.n_items)

@@ -17,9 +17,9 @@ from scipy.sparse import csr_array
 from tacit.checks import positive, whole
 from tacit.models.cross_domain.bridge import EDGE, own_offsets, symmetric
 from tacit.models.cross_domain.links import links, within
-from tacit.models.cross_domain.offsets import Offsets, deviation, target_or
+from tacit.models.cross_domain.offsets import Offsets, deviation
 from tacit.models.cross_domain.settings import MOST_DIRECTIONS, TransferSettings
-from tacit.models.cross_domain.transfer import Codes, Floats, one_row, remark_on, rows_of, strongest
+from tacit.models.cross_domain.transfer import Codes, Floats, predict_one, remark_on, rows_of, strongest
 
 NONE = -1  # a source item without a replacement; a place without a similar item
 _SHRINK = 0.2  # in the denominator: a single dissimilar item is no reason to move far
@@ -50,8 +50,7 @@ class HonestXMap:
         return remark_on(self.directions, self.crossing)
 
     def predict(self, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
-        asked = target_or(wanted, self.n_source, self.n_items)
-        return self.predict_many(one_row(items, values, self.n_items), np.zeros(asked.size, dtype=np.int64), asked)
+        return predict_one(self, items, values, wanted)
 
     def predict_many(self, ratings: csr_array, users: ArrayLike, items: ArrayLike) -> Floats:
         """Items of the source are predicted by offsets and levels alone."""

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from tacit.checks import finite, whole
 from tacit.errors import InvalidParameter
 from tacit.models.cross_domain.settings import TransferSettings
-from tacit.models.cross_domain.transfer import NO_TRANSFER, Codes, Floats, one_row, released, rows_of
+from tacit.models.cross_domain.transfer import NO_TRANSFER, Floats, predict_one, released, rows_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,8 +66,7 @@ class Offsets:
         return level, csr_array((left - mean[row], ratings.indices, ratings.indptr), shape=ratings.shape)
 
     def predict(self, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
-        asked = target_or(wanted, self.n_source, self.n_items)
-        return self.predict_many(one_row(items, values, self.n_items), np.zeros(asked.size, dtype=np.int64), asked)
+        return predict_one(self, items, values, wanted)
 
     def predict_many(self, ratings: csr_array, users: ArrayLike, items: ArrayLike) -> Floats:
         rows, place, codes = rows_of(ratings, users, items, self.n_items)
@@ -76,10 +75,6 @@ class Offsets:
 
     def on_scale(self, values: Floats) -> Floats:
         return np.clip(values, self.low, self.high)
-
-
-def target_or(wanted: ArrayLike | None, n_source: int, n_items: int) -> Codes:
-    return np.arange(n_source, n_items, dtype=np.int64) if wanted is None else np.asarray(wanted)
 
 
 def offsets(

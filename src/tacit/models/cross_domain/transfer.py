@@ -63,6 +63,12 @@ def remark_on(directions: int, crossing: int) -> str:
     return f"{found} above the noise; {crossing} {'is' if crossing == 1 else 'are'} seen in both domains. {OF_WHAT}"
 
 
+def predict_one(model: Transfer, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None) -> Floats:
+    """One user's ``predict``, by ``predict_many``."""
+    asked = np.arange(model.n_source, model.n_items, dtype=np.int64) if wanted is None else np.asarray(wanted)
+    return model.predict_many(one_row(items, values, model.n_items), np.zeros(asked.size, dtype=np.int64), asked)
+
+
 def one_row(items: ArrayLike, values: ArrayLike, n_items: int) -> csr_array:
     """One user's ratings as a table of one row; the items in ascending order, each once."""
     codes, numbers = codes_within(items, n_items), np.asarray(values, dtype=np.float64)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from tacit.checks import finite, positive, whole
+from tacit.checks import whole
 from tacit.errors import InvalidParameter
 
 Floats = NDArray[np.float64]
@@ -73,32 +73,11 @@ def require_rank(features: ArrayLike, k: int) -> int:
     return rank
 
 
-def natural_kernel(rows: Any, sigma: float) -> Floats:
-    """sigma I + sum_u c_u c_u^T, dense, for clipped rows c_u (users x items, dense or sparse). For small catalogues and tests."""
-    sigma = positive("sigma", sigma)
-    product = rows.T @ rows
-    kernel = np.asarray(product.toarray() if sparse.issparse(product) else product, dtype=np.float64)
-    return kernel + sigma * np.eye(len(kernel))
-
-
-def feature_kernel(features: ArrayLike, rows: Any, sigma: float) -> Floats:
-    """sigma I + sum_u (F z_u)(F z_u)^T, dense, for public features F and clipped rows z_u (users x d)."""
-    table = checked_features(features)
-    moments = rows.T @ rows
-    middle = np.asarray(moments.toarray() if sparse.issparse(moments) else moments, dtype=np.float64)
-    return table @ middle @ table.T + positive("sigma", sigma) * np.eye(len(table))
-
-
-def tempered_rows(features: Floats, scores: NDArray[Any], theta: float) -> tuple[Floats, float]:
-    """B and a number c such that e^c B B^T is the tempered kernel: F e^{theta (s - max s)/2}, and theta max s.
-
-    The best item keeps its features as they are: no score overflows. A determinant of k items is short of c times k in logs.
-    """
-    return weighted_rows(features, finite("theta", theta) * np.asarray(scores, dtype=np.float64))
-
-
 def weighted_rows(features: Floats, log_weights: Floats) -> tuple[Floats, float]:
-    """The same for weights given in logs: F e^{(w - max w)/2}, and max w."""
+    """B and a number c such that e^c B B^T is the kernel of weighted features: F e^{(w - max w)/2}, and max w, for weights in logs.
+
+    The best item keeps its features as they are: no weight overflows. A determinant of k items is short of c times k in logs.
+    """
     top = float(np.max(log_weights))
     return features * np.exp((log_weights - top) / 2.0)[:, None], top
 
