@@ -133,6 +133,12 @@ class Demonstration:
         """What is set side by side of a way."""
         return way.figures[self.metric]
 
+    @property
+    def share(self) -> float | None:
+        """How far ``private`` is on the way from ``nothing`` (0) to ``plain`` (1); None where both are the same."""
+        low, high = (way.figures[self.metric].value for way in (self.nothing, self.plain))
+        return None if high == low else (self.private.figures[self.metric].value - low) / (high - low)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "system": self.system, "sentence": self.sentence, "said": [list(one) for one in self.said],

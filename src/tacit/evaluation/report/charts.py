@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tacit.evaluation.curve import Curve, Line, Role
+from tacit.evaluation.demonstration.demonstration import Demonstration, Kind, Way
 from tacit.evaluation.pictures.lines import INTERVAL, drawn_as, finish, level, logarithmic_x
 from tacit.evaluation.pictures.palette import GREY, INK, SERIES, Style
 from tacit.evaluation.pictures.picture import Panel, Picture
@@ -17,6 +18,11 @@ PLAIN, NOTHING = Style(INK, "", "-"), Style(GREY, "", "--")
 _OTHERS = tuple(Style(colour, marker, "-") for colour, marker in zip(SERIES[2:], ("s", "^", "D", "v"), strict=False))
 _PUBLISHED = Style(SERIES[1], "X", ":")
 _ROLES = {Role.DEFAULT: "tacit", Role.OTHER: "another private mode", Role.PUBLISHED: "as published"}
+_KINDS = {
+    Kind.PRIVATE: Style(SERIES[0], "o", "none"),
+    Kind.PLAIN: Style(INK, "D", "none"),
+    Kind.NOTHING: Style(GREY, "s", "none"),
+}
 _BAND = 0.18  # how dense the interval of the default is
 
 
@@ -48,6 +54,36 @@ def panel(curve: Curve, title: str, *, named: bool = True) -> Panel:
         return len(curve.lines)
 
     return drawn
+
+
+def compared(shown: Demonstration) -> Picture:
+    """Every way of a demonstration on one scale: private ones, those that promise nothing, and what learns nothing."""
+
+    def drawn(result: Result, axes: "Axes") -> int:
+        ways = list(reversed(shown.ways))
+        for place, way in enumerate(ways):
+            found, style = way.figures[shown.metric], _KINDS[way.kind]
+            axes.errorbar(
+                [found.value], [place], xerr=[INTERVAL * (found.stderr or 0.0)], label=str(way.kind), **drawn_as(style)
+            )
+            axes.annotate(
+                _named(way),
+                (0.0, place),
+                xycoords=("axes fraction", "data"),
+                xytext=(3, 4),
+                textcoords="offset points",
+                fontsize=8,
+            )  # inside: names are longer than the margin
+        axes.set_yticks([])
+        axes.set_ylim(-0.5, len(ways) - 0.2)
+        finish(axes, f"{shown.metric} ({shown.better} is better)", "")
+        return len(ways)
+
+    return Picture("compared", f"{shown.metric}, {shown.unit}", (drawn,))
+
+
+def _named(way: Way) -> str:
+    return way.method if way.kind is not Kind.PRIVATE else f"{way.method}, {way.epsilon:.3g}"
 
 
 def _label(line: Line) -> str:

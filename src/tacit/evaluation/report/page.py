@@ -16,7 +16,7 @@ from tacit.evaluation.pictures.drawing import Drawn, draw_svgs
 from tacit.evaluation.pictures.palette import css
 from tacit.evaluation.report import words
 from tacit.evaluation.report.audits import audited
-from tacit.evaluation.report.charts import overview, worlds
+from tacit.evaluation.report.charts import compared, overview, worlds
 from tacit.evaluation.report.promises import promises
 from tacit.evaluation.report.report import Report
 from tacit.evaluation.report.tables import all_figures, beside_others
@@ -41,6 +41,7 @@ class Part:
     shown: Demonstration | None
     result: Result | None
     curves: tuple[Curve, ...]
+    compared: tuple[Drawn, ...]
     charts: tuple[Drawn, ...]
     pictures: tuple[Drawn, ...]
 
@@ -58,7 +59,7 @@ def html(report: Report, proofs: str = "") -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"figure": words.figure, "promise": words.promise}
+    environment.filters |= {"figure": words.figure, "promise": words.promise, "setting": words.setting}
     environment.globals |= {"interval": words.interval, "at": words.at}
     parts = list(_parts(report))
     made: dict[str, Any] = {
@@ -116,9 +117,17 @@ def _parts(report: Report) -> Iterator[Part]:
             curves = tuple(registry.curves(result))
             charts = draw_svgs(result, [worlds(curves)] if curves else [])
             pictures = draw_svgs(result, registry.pictures(name, result))
-        yield Part(name, shown.get(name), result, curves, tuple(charts), tuple(pictures))
+        beside: Sequence[Drawn] = ()
+        if name in shown:
+            beside = draw_svgs(_nothing_measured(name), [compared(shown[name])])
+        yield Part(name, shown.get(name), result, curves, tuple(beside), tuple(charts), tuple(pictures))
 
 
 def _overview(report: Report, parts: Sequence[Part]) -> list[Drawn]:
     curves = [curve for part in parts for curve in part.curves]
     return draw_svgs(report.results[0], [overview(curves)]) if curves else []
+
+
+def _nothing_measured(system: str) -> Result:
+    """What a picture of a demonstration is drawn with, whose figures are its own."""
+    return Result(system, "", (), (), {}, 0)
