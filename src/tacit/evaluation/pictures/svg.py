@@ -67,6 +67,7 @@ def _flat(body: str) -> str:
         kept.append(found[0] != "<g>")
         return found[0] if kept[-1] else ""
 
+    body = re.sub(r"<g\b[^>]*/>", "", body)  # an axis without ticks
     return re.sub(r"<g\b[^>]*>|</g>", of, body)
 
 
