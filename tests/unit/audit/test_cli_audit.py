@@ -7,13 +7,19 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tacit.audit import AuditReport, suite
+from tacit.audit import AuditReport, By, suite
 from tacit.cli.audit import audit
 from tacit.errors import UnknownName
 
 app = typer.Typer()
 app.command("audit")(audit)
 runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def report() -> AuditReport:
+    """Of one mechanism: the command shows many as it shows one."""
+    return suite.run(["randomised-response"], by=[By.EXACT])
 
 
 def test_the_table_lists_claim_loss_and_verdict() -> None:
@@ -53,10 +59,10 @@ def test_a_folder_that_does_not_exist_is_a_wrong_call(tmp_path: Path) -> None:
 
 
 def test_a_claim_that_fails_makes_the_command_fail(
-    monkeypatch: pytest.MonkeyPatch, exact_report: AuditReport, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, report: AuditReport, tmp_path: Path
 ) -> None:
     # a twin passed off as a mechanism
-    wrong = AuditReport((exact_report.twins[0].finding,), exact_report.twins)
+    wrong = AuditReport((report.twins[0].finding,), report.twins)
     monkeypatch.setattr(suite, "run", lambda *given, **named: wrong)
     shown = runner.invoke(app, [])
     assert shown.exit_code == 1
@@ -65,10 +71,10 @@ def test_a_claim_that_fails_makes_the_command_fail(
     assert json.loads((tmp_path / "audit.json").read_text())["passed"] is False
 
 
-def test_a_twin_that_escapes_makes_the_command_fail(monkeypatch: pytest.MonkeyPatch, exact_report: AuditReport) -> None:
+def test_a_twin_that_escapes_makes_the_command_fail(monkeypatch: pytest.MonkeyPatch, report: AuditReport) -> None:
     from tacit.audit import TwinFinding
 
-    escaped = AuditReport((), (TwinFinding("sound", "randomised-response", "none", exact_report.mechanisms[0]),))
+    escaped = AuditReport((), (TwinFinding("sound", "randomised-response", "none", report.mechanisms[0]),))
     monkeypatch.setattr(suite, "run", lambda *given, **named: escaped)
     shown = runner.invoke(app, [])
     assert shown.exit_code == 1

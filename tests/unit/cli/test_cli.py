@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.cli.called import Command
+
 TACIT = Path(sys.executable).with_name("tacit")
 ROOT = Path(__file__).parents[3]
 
@@ -52,8 +54,10 @@ def test_a_failing_disk_is_one_line_on_standard_error_and_exits_with_1() -> None
 @pytest.mark.parametrize(
     "words", [("data", "describe", "no-such-data"), ("audit", "no-such-mechanism"), ("demo", "--data", "no-such")]
 )
-def test_an_unknown_name_is_one_line_on_standard_error_and_exits_with_2(words: tuple[str, ...]) -> None:
-    done = tacit(*words)
+def test_an_unknown_name_is_one_line_on_standard_error_and_exits_with_2(
+    called: Command, words: tuple[str, ...]
+) -> None:
+    done = called(*words)
     assert done.returncode == 2
     assert done.stdout == ""
     assert re.fullmatch(r"tacit: unknown-name: .+\n", done.stderr)
@@ -62,8 +66,8 @@ def test_an_unknown_name_is_one_line_on_standard_error_and_exits_with_2(words: t
 @pytest.mark.parametrize(
     "words", [(), ("demo",), ("audit",), ("data", "list"), ("data", "describe"), ("data", "import")]
 )
-def test_every_command_has_help_with_an_example(words: tuple[str, ...]) -> None:
-    done = tacit(*words, "--help")
+def test_every_command_has_help_with_an_example(called: Command, words: tuple[str, ...]) -> None:
+    done = called(*words, "--help")
     assert done.returncode == 0
     assert not words or "Example" in done.stdout
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.data import synthetic, write
+from tests.unit.cli.called import Command
 
 TACIT = Path(sys.executable).with_name("tacit")
 ROOT = Path(__file__).parents[3]
@@ -31,8 +32,10 @@ def tacit(*words: str) -> subprocess.CompletedProcess[str]:
         (("evaluate",), "Missing argument"),
     ],
 )
-def test_a_wrong_call_is_one_line_on_standard_error_and_exits_with_2(words: tuple[str, ...], code: str) -> None:
-    done = tacit(*words)
+def test_a_wrong_call_is_one_line_on_standard_error_and_exits_with_2(
+    called: Command, words: tuple[str, ...], code: str
+) -> None:
+    done = called(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"tacit: .+\n", done.stderr)
     assert code in done.stderr

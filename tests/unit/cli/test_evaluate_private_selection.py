@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.cli.called import Command
+
 TACIT = Path(sys.executable).with_name("tacit")
 
 
@@ -26,8 +28,10 @@ def tacit(*words: str) -> subprocess.CompletedProcess[str]:
         (("--plots", __file__), "must name a folder"),
     ],
 )
-def test_a_wrong_call_is_one_line_on_standard_error_and_exits_with_2(words: tuple[str, ...], told: str) -> None:
-    done = tacit("evaluate", "private-selection", *words)
+def test_a_wrong_call_is_one_line_on_standard_error_and_exits_with_2(
+    called: Command, words: tuple[str, ...], told: str
+) -> None:
+    done = called("evaluate", "private-selection", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"tacit: .+\n", done.stderr)
     assert told in done.stderr

@@ -17,6 +17,7 @@ from tacit.data import GENRES
 from tacit.evaluation.part import Part
 from tacit.evaluation.private_slates import diversified
 from tacit.evaluation.result import Claim, Result, Row
+from tests.unit.cli.called import Command
 
 TACIT = Path(sys.executable).with_name("tacit")
 
@@ -52,8 +53,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--plots", __file__), "must name a folder"),
     ],
 )
-def test_a_wrong_call_is_one_line_on_standard_error_and_exits_with_2(words: tuple[str, ...], told: str) -> None:
-    done = tacit("evaluate", "private-slates", *words)
+def test_a_wrong_call_is_one_line_on_standard_error_and_exits_with_2(
+    called: Command, words: tuple[str, ...], told: str
+) -> None:
+    done = called("evaluate", "private-slates", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"tacit: .+\n", done.stderr)
     assert told in done.stderr

@@ -104,11 +104,13 @@ def test_claims_and_the_baseline_are_decided(result: Result) -> None:
     assert any("left out" in note for note in result.notes)
 
 
-def test_equal_seeds_give_equal_figures(result: Result) -> None:
-    again = evaluate(world(), "quick", trials=TRIED, seed=5)
+def test_equal_seeds_give_equal_figures() -> None:
+    one, again, other = (evaluate(world(), "quick", trials=4, seed=seed) for seed in (5, 5, 6))
     timed = "trials per second"
-    assert [row for row in again.rows if row.metric != timed] == [row for row in result.rows if row.metric != timed]
-    assert again.claims == result.claims
+    figures = [[row for row in found.rows if row.metric != timed] for found in (one, again, other)]
+    assert figures[0] == figures[1]
+    assert figures[0] != figures[2]
+    assert one.claims == again.claims
 
 
 def test_a_server_that_offers_anything_to_anybody_fails_the_claims(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +118,7 @@ def test_a_server_that_offers_anything_to_anybody_fails_the_claims(monkeypatch: 
         return np.random.default_rng().permutation(90)[:k].astype(np.int64)
 
     monkeypatch.setattr(trials, "slate", anything)
-    broken = evaluate(world(), "quick", trials=TRIED, seed=5)
+    broken = evaluate(world(), "quick", trials=TRIED // 3, seed=5)
     holds = {claim.claim: claim.holds for claim in broken.claims}
     must_fail = [
         "keeps 97%",

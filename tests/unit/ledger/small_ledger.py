@@ -1,6 +1,9 @@
 """A small ledger with something of everything in it."""
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tacit.guarantees import ONE_USER, approximate, nothing, pure
 from tacit.ledger import Budget, PrivacyLedger
@@ -44,6 +47,27 @@ class Hand:
 
 def build(path: Path, lanes: int) -> Hand:
     """Makes the ledger, with charges over some weeks, stored releases and impressions; returns its clock."""
+    return copied(_write, path, lanes)
+
+
+def copied(write: Callable[[Path, int], Hand], path: Path, lanes: int) -> Hand:
+    """What ``write`` writes, written once and copied for each test: every charge of it waits for the disk."""
+    files, at = _written(write, lanes)
+    for ending, content in files.items():
+        path.with_name(path.name + ending).write_bytes(content)
+    return Hand(at)
+
+
+@cache
+def _written(write: Callable[[Path, int], Hand], lanes: int) -> tuple[dict[str, bytes], int]:
+    """The files of the ledger by the ending of their names, and the time on its clock."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger"
+        clock = write(path, lanes)
+        return {one.name.removeprefix(path.name): one.read_bytes() for one in path.parent.iterdir()}, clock.at
+
+
+def _write(path: Path, lanes: int) -> Hand:
     clock = Hand()
     with PrivacyLedger.create(path, lanes=lanes, clock=clock) as ledger:
         for subject, terms in TERMS.items():

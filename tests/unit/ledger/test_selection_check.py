@@ -15,7 +15,7 @@ from tacit.ledger.stores.schema import BATCHES, CONSENTS, DISPLAYS, ENGAGEMENTS,
 from tacit.ledger.verification.check import check
 from tacit.ledger.verification.export import export
 from tacit.ledger.verification.recompute import recompute
-from tests.unit.ledger.small_ledger import START, Hand, build
+from tests.unit.ledger.small_ledger import START, Hand, build, copied
 
 TABLES = (OFFERS, BATCHES, REFUSALS, ENGAGEMENTS, DISPLAYS, CONSENTS, MAIL)
 COLUMNS = [pytest.param(table, column, id=f"{table.name}.{column}") for table in TABLES for column in table.columns]
@@ -25,8 +25,12 @@ EXPIRES = START // SECOND + 10**7
 @pytest.fixture(params=[1, 3])
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A ledger with something of everything in it."""
-    path = tmp_path / "ledger.db"
-    clock: Hand = build(path, request.param)
+    copied(write_everything, tmp_path / "ledger.db", request.param)
+    return tmp_path / "ledger.db"
+
+
+def write_everything(path: Path, lanes: int) -> Hand:
+    clock = build(path, lanes)
     with ImpressionLedger.open(path, clock=clock) as shop:
         shop.offer_many(Offered(f"t{i}", (("apple", 5), ("pear", 7)), "c", EXPIRES, 1 + i % 2) for i in range(6))
         shop.settle_many([("t0", ("apple",)), ("t1", ("pear", "apple")), ("t2", ("pear",))])
@@ -42,7 +46,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         mail.add("b", "g", "pear", "t")
         mail.close("c")
     assert check(path).sound
-    return path
+    return clock
 
 
 def run(path: Path, statement: str, *parameters: object) -> None:

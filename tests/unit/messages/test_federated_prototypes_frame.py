@@ -162,3 +162,15 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     for call in (lambda: sign(KEY, {}), lambda: public_of(KEY), lambda: open_frame(DATA).verify(bytes(32))):
         with pytest.raises(MissingExtra, match=r"tacit\[federated\]"):
             call()
+
+
+def test_what_no_frame_carries_is_not_signed_and_not_opened() -> None:
+    with pytest.raises(InvalidParameter, match="own member"):
+        sign(bytes(32), {"kind": "step", "arrays": []})
+    with pytest.raises(InvalidParameter, match="at most"):
+        sign(bytes(32), {"kind": "x" * 10_000_000})
+    for content in (None, "text", 7, [1, 2]):
+        with pytest.raises(InvalidMessage, match="is bytes"):
+            open_frame(content)  # type: ignore[arg-type]
+    with pytest.raises(InvalidMessage, match="arrays"):
+        open_frame(sign(bytes(32), {"kind": "step"}, {f"a{number}": np.zeros(1) for number in range(100)}))
