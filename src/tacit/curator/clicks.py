@@ -33,6 +33,7 @@ class ClickCounts(NamedTuple):
     sd: float
 
     def of(self, item: str) -> int:
+        """The noisy number of clicks on one item."""
         return int(self.counts[self.items.index(item)])
 
 
@@ -52,18 +53,22 @@ class ClickSum:
 
     @property
     def epsilon(self) -> float:
+        """What one release costs a user, in nats of privacy loss."""
         return self.mechanism.epsilon
 
     @property
     def reports_each(self) -> int:
+        """How many reports of one user count at most."""
         return self.mechanism.reports_each
 
     @property
     def scale(self) -> Fraction:
+        """The scale of the Laplace noise on each count, in clicks."""
         return self.mechanism.scale_in_steps
 
     @property
     def guarantee(self) -> Guarantee:
+        """What one release promises each user, added or removed with all her reports, if this curator is trusted with them."""
         return self.mechanism.guarantee.assuming(TRUSTED)
 
     @property

@@ -134,6 +134,7 @@ class Curator:
 
     @property
     def ledger(self) -> PrivacyLedger:
+        """The ledger that releases are charged to; `head()` of it may be noted elsewhere."""
         return self._account.ledger
 
     def plan(

@@ -48,6 +48,7 @@ class PrivateTraining:
     learning_rate: float | None = None
 
     def settings(self) -> dict[str, Any]:
+        """The parameters that were given, by name: what the training is told."""
         named = {name: getattr(self, name) for name in self.__slots__}
         return {name: value for name, value in named.items() if value is not None}
 

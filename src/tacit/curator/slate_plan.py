@@ -40,10 +40,12 @@ class Plan:
 
     @property
     def k(self) -> int:
+        """How many items a slate has."""
         return self.options.k
 
     @property
     def once(self) -> bool:
+        """Whether one release serves all slates, so that it is charged once."""
         return self.route in ONCE
 
     def __str__(self) -> str:

@@ -29,6 +29,7 @@ class TwoDomains:
 
     @property
     def n_users(self) -> int:
+        """How many users are in both domains."""
         return self.source.n_users
 
     @property
@@ -37,6 +38,7 @@ class TwoDomains:
         return np.flatnonzero((self.source.counts > 0) & (self.target.counts > 0)).astype(np.int32)
 
     def reversed(self) -> "TwoDomains":
+        """The same with source and target changed over."""
         return TwoDomains(self.target, self.source)
 
     def at_least(self, ratings: int) -> "TwoDomains":

@@ -57,6 +57,7 @@ class Scale:
         return np.clip(moved, self.low, self.high).astype(np.float32)
 
     def without_step(self) -> "Scale":
+        """The same range of ratings, any number within it allowed."""
         return Scale(self.low, self.high)
 
 

@@ -23,11 +23,14 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
+    """Ratings to fit with, and held-out ratings of the same users and items to test with."""
+
     train: Ratings
     test: Ratings
 
     @property
     def sizes(self) -> Sizes:
+        """How many ratings are in each part."""
         return Sizes(len(self.train), len(self.test))
 
     def __repr__(self) -> str:

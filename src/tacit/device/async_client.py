@@ -58,6 +58,7 @@ class AsyncClient(AtHome):
         return await self._run(self._conversation.clicks())
 
     async def aclose(self) -> None:
+        """Closes the connection and the ledger. What was shown and not answered is sent by the next start's ``flush``."""
         await self._http.aclose()
         self._conversation.close()
 

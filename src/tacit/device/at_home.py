@@ -65,6 +65,7 @@ class AtHome:
             return self._conversation.device.revoke()
 
     def consent_state(self) -> Consent:
+        """What she last said about offers, and when; not granted before she said anything."""
         return self._conversation.device.consent_state()
 
     def note_click(self, choice: Choice) -> None:

@@ -73,6 +73,7 @@ class Client(AtHome):
         return self._run(self._conversation.clicks())
 
     def close(self) -> None:
+        """Closes the connection and the ledger. What was shown and not answered is sent by the next start's ``flush``."""
         self._http.close()
         self._conversation.close()
 

@@ -247,6 +247,7 @@ class Device:
         return self._selecting.consent(False)
 
     def consent_state(self) -> Consent:
+        """What she last said about offers, and when; not granted before she said anything."""
         return self._selecting.consent_state()
 
     def offer_request(self, context: str = "") -> OfferRequest:
@@ -318,6 +319,7 @@ class Device:
         return self._ledger.head()
 
     def close(self) -> None:
+        """Closes the ledger's file. The profile was never written, and is gone with this object."""
         self._ledger.close()
 
     def __enter__(self) -> Self:

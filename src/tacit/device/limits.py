@@ -80,9 +80,11 @@ class Overall:
 
     @property
     def protects(self) -> Neighbours:
+        """Features within the radius, in L1 distance."""
         return Neighbours.features("L1", self.radius)
 
     def terms(self, noise: Noise, limits: Limits) -> Terms:
+        """What is agreed with the ledger for all servers together, for good."""
         unprotected = limits.terms(noise).unprotected
         return Terms.of(self.budget, self.protects, unprotected=unprotected)
 

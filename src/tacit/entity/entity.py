@@ -165,6 +165,7 @@ class Entity:
         return self._account.statement()
 
     def close(self) -> None:
+        """Closes the ledger, if this entity opened it."""
         self._account.close()
 
     def __enter__(self) -> Self:

@@ -98,10 +98,12 @@ class Guarantee:
 
     @property
     def is_pure(self) -> bool:
+        """Whether it bounds the loss by epsilon alone: no delta, and not by distance."""
         return self.delta == 0.0 and not self.per_distance
 
     @property
     def promises_nothing(self) -> bool:
+        """Whether epsilon is infinite; ``assumes`` then says why."""
         return self.epsilon == math.inf
 
     def then(self, later: "Guarantee") -> "Guarantee":

@@ -16,6 +16,8 @@ BEFORE_ALL = -(2**62)
 
 
 class Period(StrEnum):
+    """How long a budget lasts: a day or month of the calendar (UTC), or for ever."""
+
     DAY = "day"
     MONTH = "month"
     LIFETIME = "lifetime"
@@ -73,6 +75,7 @@ class Budget:
         return f"epsilon {self.epsilon:g}{delta} in {length if self.sliding else f'each {self.per}'}"
 
     def to_json(self) -> dict[str, Any]:
+        """The budget as values for JSON."""
         return {"epsilon": self.epsilon, "delta": self.delta, "per": self.per.value, "sliding": self.sliding}
 
 
@@ -128,6 +131,7 @@ class Terms:
         return any(budget.per is not Period.LIFETIME for budget in self.budgets)
 
     def to_json(self) -> dict[str, Any]:
+        """The terms as values for JSON."""
         return {
             "budgets": [budget.to_json() for budget in self.budgets],
             "protects": self.protects.to_json(),

@@ -51,6 +51,7 @@ class BoundedCounts:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one release promises: epsilon, in nats, for one user's rows, added or removed."""
         return pure(self.epsilon, ONE_USER, proof=self.name)
 
     @cached_property

@@ -40,6 +40,7 @@ class ExponentialMechanism:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one selection promises: epsilon, in nats, for what the scores protect; a bounded range composes by it."""
         # the losses of two outputs differ by at most 2 * rate * sensitivity; that is epsilon, unless calibrated
         reach = up(2 * self.rate * self.scores.sensitivity) if self.calibrated else self.epsilon
         return Guarantee(self.epsilon, self.scores.protects, proof=self.name, loss=Loss(LossKind.BOUNDED_RANGE, reach))

@@ -85,6 +85,7 @@ class GridPrototypes:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What the whole release promises, all its steps together: epsilon, in nats, for one user's rows, added or removed."""
         spent = self.epsilons
         steps = (self.partition.guarantee, self.local_swaps.guarantee, self.recovery.guarantee)
         each = [Fraction(step.loss.value) for step in steps if step.loss is not None]

@@ -56,14 +56,19 @@ class VectorLaplace:
 
     @property
     def step(self) -> Fraction:
+        """The distance of two points of the grid, in the features' unit."""
         return Fraction(1, 1 << self.grid_bits)
 
     @cached_property
     def scale_in_steps(self) -> Fraction:
+        """The scale of the noise on each coordinate, in grid steps."""
         return Fraction(self.scale) / self.step
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one release promises: epsilon, in nats, per unit of L1 distance between features, and what rounding
+        adds to a distance.
+        """
         # each coordinate is rounded by at most half a step on both sides: distances grow by at most one step per coordinate
         return metric(
             up(1 / Fraction(self.scale)), distance="L1", rounding=up(self.dimension * self.step), proof=self.name
@@ -122,6 +127,7 @@ class LaplaceSum:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one release promises: epsilon, in nats, for one user's rows."""
         return pure(
             self.epsilon, ONE_USER if self.relation is Relation.ADD_REMOVE else ONE_USER_REPLACED, proof=self.name
         )

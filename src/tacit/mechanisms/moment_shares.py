@@ -65,6 +65,9 @@ class PopularityShare:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What the sum of all shares promises, if ``honest`` of them have noise that nobody else knows: (epsilon,
+        delta) for one user's rows.
+        """
         return _guarantee(self.name, self.rho, self.delta, self.honest)
 
     @cached_property
@@ -114,6 +117,9 @@ class GramShare:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What the sum of all shares promises, if ``honest`` of them have noise that nobody else knows: (epsilon,
+        delta) for one user's rows.
+        """
         return _guarantee(self.name, self.rho, self.delta, self.honest)
 
     @cached_property
@@ -128,6 +134,7 @@ class GramShare:
 
     @property
     def length(self) -> int:
+        """How many numbers a share has: the products of the head's items, two by two."""
         return triangle(len(self.head))
 
     def pmf(self, steps: NDArray[np.int64] | int, total: int) -> NDArray[np.float64]:

@@ -103,6 +103,7 @@ class NaturalSlate:
 
     @property
     def protects(self) -> Neighbours:
+        """One user's rows, added or removed, or replaced, as ``relation`` says."""
         return ONE_USER if self.relation is Relation.ADD_REMOVE else ONE_USER_REPLACED
 
     @property
@@ -116,6 +117,7 @@ class NaturalSlate:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one slate promises: epsilon, in nats, for one user's rows; nothing, in the published calibration."""
         if self.calibration == "published":
             return nothing(self.protects, _PUBLISHED, proof=self.name)
         return self.proved

@@ -34,6 +34,7 @@ class SystemNoise:
     caveat = None
 
     def draw(self, count: int) -> bytes:
+        """``count`` bytes from the operating system, never repeated and never kept."""
         try:
             return os.urandom(count)
         except (NotImplementedError, OSError) as problem:
@@ -52,6 +53,7 @@ class ReplayedNoise:
         self._calls = 0
 
     def draw(self, count: int) -> bytes:
+        """The next ``count`` bytes of the replayed stream: the same for the same seed. It hides nothing."""
         self._calls += 1
         return hashlib.shake_256(self._seed + self._calls.to_bytes(16, "big")).digest(count)
 

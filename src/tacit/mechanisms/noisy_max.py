@@ -36,6 +36,7 @@ class LaplaceNoisyMax:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one selection promises: epsilon, in nats, for what the scores protect."""
         return pure(self.epsilon, self.scores.protects, proof=self.name)
 
     @cached_property

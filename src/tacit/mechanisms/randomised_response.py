@@ -45,6 +45,7 @@ class RandomisedResponse:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one answer promises: epsilon, in nats, for what ``protects`` says."""
         return pure(self.epsilon, self.protects, proof=self.name)
 
     @cached_property

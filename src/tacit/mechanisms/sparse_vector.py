@@ -47,6 +47,7 @@ class SparseVector:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What all answers together promise: epsilon, in nats, for what the scores protect."""
         return pure(self.epsilon, self.scores.protects, proof=self.name)
 
     @cached_property

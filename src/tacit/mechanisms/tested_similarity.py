@@ -68,6 +68,7 @@ class SimilarityAfterTest:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What all pairs together promise, tests included: (epsilon, delta) for one user's rows, added or removed."""
         return approximate(self.epsilon, self.delta, ONE_USER, proof=self.name)
 
     @cached_property

@@ -60,6 +60,7 @@ class TopResponse:
 
     @cached_property
     def total_weight(self) -> int:
+        """The weights of all candidates together, in units of 2^-BITS: probabilities are shares of it."""
         return self.d * self.best_weight + ((self.m - self.d) << BITS)
 
     def pmf(self, raw: ArrayLike) -> NDArray[np.float64]:

@@ -85,6 +85,7 @@ class TransferMoments:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What both sums together promise: epsilon at this delta for one user's rows in both domains."""
         return gaussian_claim(self.name, self.mu, self.delta)
 
     @cached_property

@@ -78,6 +78,7 @@ class TreePrototypes:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What the whole release promises: (epsilon, delta) for one user's rows, added or removed; composes by its zCDP."""
         return Guarantee(self.epsilon, ONE_USER, delta=self.delta, proof=self.name, loss=Loss(LossKind.ZCDP, self.rho))
 
     @cached_property

@@ -108,10 +108,12 @@ class Manifest:
 
     @cached_property
     def contributors(self) -> tuple[Member, ...]:
+        """The members of the roster that send something."""
         return tuple(one for one in self.roster if one.contributes)
 
     @property
     def is_secure(self) -> bool:
+        """Whether the coordinator sees sums only."""
         return self.aggregation is Aggregation.SECURE
 
     @property
@@ -153,6 +155,7 @@ class Manifest:
         return warnings_of(self)
 
     def member(self, name: str) -> Member | None:
+        """The member of that name; None where the roster has none."""
         return self._members.get(name)
 
     @cached_property
@@ -160,6 +163,7 @@ class Manifest:
         return {one.name: one for one in self.roster}
 
     def to_json(self) -> dict[str, Any]:
+        """The manifest as values for JSON."""
         found: dict[str, Any] = {"kind": "manifest", "version": VERSION}
         for one in fields_of(self):
             value = getattr(self, one.name)

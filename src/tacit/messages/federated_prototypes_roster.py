@@ -20,6 +20,8 @@ _LONGEST = 64
 
 
 class Role(StrEnum):
+    """What an entity does in a run."""
+
     CONTRIBUTOR = "contributor"
     RECEIVER = "receiver"  # sends nothing, and gets the model
 
@@ -37,13 +39,16 @@ class Member:
 
     @property
     def contributes(self) -> bool:
+        """Whether this entity sends something."""
         return self.role is Role.CONTRIBUTOR
 
     def to_json(self) -> dict[str, Any]:
+        """The member as values for JSON."""
         return {"name": self.name, "key": self.key, "role": self.role.value}
 
     @classmethod
     def from_json(cls, value: object) -> "Member":
+        """The member of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "a member of the roster", _MEMBERS)
         return cls(found["name"], found["key"], found["role"])
 

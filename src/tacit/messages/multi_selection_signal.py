@@ -43,10 +43,12 @@ class GridSteps(Protocol):
     """What a mechanism released: whole numbers, each worth ``step``."""
 
     @property
-    def steps(self) -> NDArray[np.int64]: ...
+    def steps(self) -> NDArray[np.int64]:
+        """The released features, in whole grid steps."""
 
     @property
-    def step(self) -> Fraction: ...
+    def step(self) -> Fraction:
+        """The distance of two points of the grid, in the features' unit."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,6 +111,7 @@ class Signal:
 
     @property
     def dimension(self) -> int:
+        """How many features the signal has."""
         return int(self.steps.size)
 
     @property
@@ -143,12 +146,14 @@ class Signal:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Signal":
+        """The signal of such bytes, checked; InvalidMessage for anything else."""
         signal, k, t = unpacked(content)
         if k or t:
             raise InvalidMessage("this is a request, not a signal: k and t must be 0.")
         return signal
 
     def to_json(self) -> dict[str, Any]:
+        """The signal as values for JSON."""
         return {
             "version": VERSION & 0xFF,
             "simulated": self.simulated,
@@ -160,6 +165,7 @@ class Signal:
 
     @classmethod
     def from_json(cls, value: object) -> "Signal":
+        """The signal of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "a signal", NAMES)
         fields.whole(found["version"], "$.version", least=VERSION & 0xFF, most=VERSION & 0xFF)
         eta = [

@@ -25,6 +25,7 @@ class LinearMap:
     matrix: NDArray[np.float64]  # k x (1 + d)
 
     def estimate(self, features: NDArray[Any]) -> NDArray[np.float64]:
+        """The estimated score of each item of the slate at these features."""
         estimates: NDArray[np.float64] = self.matrix[:, 0] + self.matrix[:, 1:] @ np.asarray(features, dtype=np.float64)
         return estimates
 

@@ -94,6 +94,7 @@ class Exploration:
         self._clock, self._lock = clock, Lock()
 
     def offered(self, offer: Offer, context: str) -> None:
+        """Notes a uniform offer of one slot, whose probabilities are known; refuses others."""
         if offer.policy.rule is not Rule.UNIFORM or offer.policy.slots != 1:
             raise InvalidParameter("only uniform offers of one slot are explored: of others no probability is known.")
         with self._lock:
@@ -101,12 +102,14 @@ class Exploration:
             self._open[offer.token] = Explored(context, offer.items, "", -1), offer.expires
 
     def shown(self, impression: Impression) -> None:
+        """Notes which item of an explored offer was shown."""
         with self._lock:
             found = self._open.get(impression.token)
             if found is not None:
                 self._open[impression.token] = found[0]._replace(shown=impression.items[0]), found[1]
 
     def engaged(self, engagement: Engagement) -> None:
+        """Notes the randomised click of an explored offer that was shown."""
         with self._lock:
             found = self._open.pop(engagement.token, None)
             if found is not None and found[0].shown:

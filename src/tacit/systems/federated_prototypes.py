@@ -38,18 +38,27 @@ class Outcome:
     _open: ExitStack = field(default_factory=ExitStack, repr=False)
 
     @property
+    def bytes_sent(self) -> int:
+        """How many bytes left all entities together; ``sent`` has them by entity."""
+        return sum(self.sent.values())
+
+    @property
     def manifest(self) -> Manifest:
+        """Every public constant of the run."""
         return self.run.manifest
 
     @property
     def model(self) -> SharedModel | None:
+        """What the coordinator made and sent to all; None while the run is under way, and where it was given up."""
         return self.run.model
 
     @property
     def guarantee(self) -> Guarantee:
+        """What the run promises of all that an entity sent, to each of its users."""
         return self.run.guarantee
 
     def close(self) -> None:
+        """Closes the entities' ledgers, and removes the folder that was made for them."""
         self._open.close()
 
     def __enter__(self) -> "Outcome":
@@ -59,7 +68,7 @@ class Outcome:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Outcome({self.run!r}, {sum(self.sent.values()):,} bytes sent)"
+        return f"Outcome({self.run!r}, {self.bytes_sent:,} bytes sent)"
 
 
 def federate(

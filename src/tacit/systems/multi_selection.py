@@ -38,17 +38,22 @@ class Outcome:
     taken: float  # of the picked items
 
     @property
+    def bytes_sent(self) -> int:
+        """How many bytes left the device: its request."""
+        return len(self.request)
+
+    @property
     def slate_regret(self) -> float:
-        """d_i: what the slate lacks."""
+        """d_i: what the slate lacks of the best, in the model's units of utility."""
         return self.best - self.offered
 
     @property
     def pick_regret(self) -> float:
-        """d_f: what the pick lacks."""
+        """d_f: what the pick lacks of the best, in the model's units of utility."""
         return self.best - self.taken
 
     def __repr__(self) -> str:
-        return f"Outcome({len(self.slate)} items, {len(self.request)} bytes sent, {len(self.reply)} bytes received)"
+        return f"Outcome({len(self.slate)} items, {self.bytes_sent:,} bytes sent, {len(self.reply):,} bytes received)"
 
 
 def simulate(

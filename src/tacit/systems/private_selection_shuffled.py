@@ -41,6 +41,7 @@ class Outcome:
     totals: tuple[ItemTotal, ...]  # exact
     guarantees: tuple[Guarantee, ...]  # of each group
     accepted: int  # reports that the shuffler acknowledged
+    bytes_sent: int = 0  # by all devices to the shuffler, repetitions included
 
     @property
     def guarantee(self) -> Guarantee:
@@ -48,7 +49,7 @@ class Outcome:
         return max(self.guarantees, key=lambda one: (one.epsilon, one.delta))
 
     def after(self, batches: int) -> Guarantee:
-        """So many batches like this one."""
+        """What holds of a user with a report in each of so many batches like this one."""
         return across_batches([self.guarantee] * batches)
 
 
@@ -101,7 +102,8 @@ def simulate(
             else nothing(ONE_PROFILE, noise.caveat)
             for one in settled
         )
-        return Outcome(settled, tuple(ledger.items()), found, accepted)
+        sizes = [len(text.encode()) for text in sent]
+        return Outcome(settled, tuple(ledger.items()), found, accepted, sum(sizes[place] for place in order))
 
 
 def _device(server: ShuffledSelection, scores: NDArray[np.float64], personal: bool, noise: Noise) -> str:

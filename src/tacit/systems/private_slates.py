@@ -30,8 +30,13 @@ class Outcome:
         """Of one slate where each was charged, of all where they come from one release."""
         return self.slates[0].guarantee
 
+    @property
+    def bytes_sent(self) -> int:
+        """How many bytes left the curator: all slates, or the one release that they come from."""
+        return sum(len(text.encode()) for text in self.wire)
+
     def __repr__(self) -> str:
-        return f"Outcome({self.plan.route}: {len(self.slates)} slates, {sum(map(len, self.wire)):,} bytes sent)"
+        return f"Outcome({self.plan.route}: {len(self.slates)} slates, {self.bytes_sent:,} bytes sent)"
 
 
 def simulate(
