@@ -43,7 +43,7 @@ class Finding:
     note: str = ""  # why there is slack, which event told, what the law was told apart from
     p_value: float | None = None
     draws: int | None = None
-    seconds: float = 0.0
+    seconds: float = 0.0  # seconds that the audit took
 
     @property
     def slack(self) -> float:

@@ -43,6 +43,7 @@ class ClickSum:
     ``items`` are public, and all of them are counted, clicked or not: which items have a count would tell who clicked. A user's
     reports beyond the first c of a release do not count (the device keeps to that where no aggregator sees them).
     Proof: docs/proofs/bounded-counts.md.
+    ``epsilon`` is in nats, for all reports of one user in one release.
     """
 
     def __init__(self, items: Sequence[str], epsilon: float = 1.0, reports_each: int = 1) -> None:

@@ -31,7 +31,7 @@ class TermSum:
     """
 
     most_weight: float
-    epsilon: float = 1.0
+    epsilon: float = 1.0  # nats
     reports_each: int = 1
 
     def __post_init__(self) -> None:

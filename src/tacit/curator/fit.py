@@ -39,11 +39,11 @@ NOBODY = pure(0.0, ONE_USER)
 class PrivateTraining:
     """How to fit a network privately; what is None is left to `tacit.curator.training.train_privately`."""
 
-    epsilon: float
-    delta: float
-    steps: int | None = None
+    epsilon: float  # nats
+    delta: float  # a probability
+    steps: int | None = None  # steps of the training
     rate: Fraction | float | None = None  # of the users in each step
-    clip: float | None = None
+    clip: float | None = None  # the longest gradient of one user that counts, as a norm
     rows_per_user: int | None = None
     learning_rate: float | None = None
 

@@ -34,7 +34,7 @@ class Plan:
     options: Options
     slates: int | None
     epsilon: float
-    delta: float
+    delta: float  # a probability
     each: Guarantee
     total: Guarantee
 
@@ -73,6 +73,8 @@ def plan(
 
     ``rank`` is that of the public features, if similarity is public (None: at least k). ``accounting`` says how a ledger adds the
     slates up: basic, zcdp, or (None) the better of the two for so many slates.
+    ``epsilon`` is in nats, ``delta`` a probability. Likes are whole numbers: ``most_likes`` of an item make a difference,
+    ``likes_each`` of a person count.
     """
     options = Options(items, k, most_likes, likes_each, candidates, threshold, sampler)
     wanted = _Wanted(

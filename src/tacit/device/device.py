@@ -14,7 +14,7 @@ choice = device.choose(shop.offer(device.offer_request("sport")))
 shop.bill(device.shown(choice))
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn, Protocol, Self
 
@@ -56,8 +56,10 @@ class Public(Protocol):
 
 
 class Device:
-    """One user's device. ``budget`` is what signals may cost, in epsilon per unit of L1 distance; it is agreed when the file is
-    first opened with one, and never changes. Without one the device asks for no slates.
+    """One user's device. Its ``ledger`` is a file of its own, made at the first start.
+
+    ``budget`` is what signals may cost, in epsilon (nats) per unit of L1 distance; it is agreed when the file is first opened with
+    one, and never changes. Without one the device asks for no slates.
 
     ``refresh`` and ``per_period`` say when a fresh signal may be drawn: once in each month or day, or in each of ``per_period``
     equal parts of it. They are agreed like the budget, and no slot is longer than the budget's period.
@@ -71,7 +73,7 @@ class Device:
 
     def __init__(
         self,
-        place: Target,
+        ledger: Target,
         store: Public,
         *,
         budget: Budget | None = None,
@@ -104,7 +106,7 @@ class Device:
             require_within(self.refresh, budget.per)
             terms = multi_selection.terms_of(self.space, budget, noise)
             require_exact(budget, terms)
-        self._ledger = PrivacyLedger.open_or_create(place, head=head, clock=clock)
+        self._ledger = PrivacyLedger.open_or_create(ledger, head=head, clock=clock)
         try:
             self._accounts = Accounts(self._ledger, self._limits, overall, noise=noise, clock=clock)
             self._memos = None if terms is None else Memos(self._ledger, terms, self.refresh, self.per_period)
@@ -208,9 +210,12 @@ class Device:
         estimates = multi_selection.estimates_at(self._features, estimate, len(codes))
         return tuple(self.items.id(codes[place]) for place in multi_selection.best(estimates, wanted))
 
-    def titles(self, picked: tuple[int | str, ...]) -> tuple[str, ...]:
-        """The titles of picked items."""
-        return tuple(self.items.title(self.items.code(item)) for item in picked)
+    def titles(self, items: Iterable[int | str] | Choice) -> tuple[str, ...]:
+        """The titles of picked items, by their ids, or of a choice."""
+        if isinstance(items, Choice):  # a candidate's id is a text, whatever the store's ids are
+            by_text = {str(one): code for code, one in enumerate(self.items.ids.tolist())}
+            return tuple(self.items.title(by_text[item]) if item in by_text else item for item in items.items)
+        return tuple(self.items.title(self.items.code(item)) for item in items)
 
     def readings(
         self,

@@ -29,11 +29,11 @@ class Limits:
     """
 
     budget: Budget = _DAILY
-    most_epsilon: float = 1.0
+    most_epsilon: float = 1.0  # nats
     rules: frozenset[Rule] = PRIVATE_RULES
     non_private: bool = False
-    lifetime: float | None = None
-    click_epsilon: float | None = 1.0
+    lifetime: float | None = None  # nats
+    click_epsilon: float | None = 1.0  # nats
     click_window: int = 0
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class Overall:
     every server sees that: what she does at one then shows at the others.
     """
 
-    radius: float
+    radius: float  # L1 distance of features
     budget: Budget = field(default_factory=lambda: replace(_DAILY))
 
     def __post_init__(self) -> None:

@@ -35,8 +35,8 @@ class Accounting(StrEnum):
 class Budget:
     """At most (epsilon, delta) in any one period: a day or month of the calendar (UTC), or, sliding, any 24 hours or 31 days."""
 
-    epsilon: float
-    delta: float = 0.0
+    epsilon: float  # nats
+    delta: float = 0.0  # a probability
     per: Period = Period.LIFETIME
     sliding: bool = False
 
@@ -54,7 +54,10 @@ class Budget:
             raise InvalidParameter("a lifetime does not slide: give a day or a month, or leave out `sliding`.")
 
     def start(self, at: int) -> int:
-        """The window of a charge at ``at`` holds the charges from this moment on."""
+        """The window of a charge at ``at`` holds the charges from this moment on.
+
+        Moments are in microseconds since 1970.
+        """
         if self.per is Period.LIFETIME:
             return BEFORE_ALL
         if self.sliding:
@@ -62,7 +65,10 @@ class Budget:
         return at - at % DAY if self.per is Period.DAY else start_of_month(at)
 
     def renews(self, at: int) -> int | None:
-        """When the calendar opens the next window; None where it does not."""
+        """When the calendar opens the next window; None where it does not.
+
+        Moments are in microseconds since 1970.
+        """
         if self.per is Period.LIFETIME or self.sliding:
             return None
         return at - at % DAY + DAY if self.per is Period.DAY else start_of_next_month(at)

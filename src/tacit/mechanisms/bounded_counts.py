@@ -36,8 +36,8 @@ class BoundedCounts:
     """
 
     name: ClassVar[str] = "bounded-counts"
-    dimension: int
-    epsilon: float
+    dimension: int  # numbers in a release
+    epsilon: float  # nats
     reports_each: int = 1
 
     def __post_init__(self) -> None:

@@ -44,7 +44,7 @@ class ScaledScores:
     """
 
     k: int
-    steps: int = 1 << 20
+    steps: int = 1 << 20  # grid steps from the least score to the largest
 
     def __post_init__(self) -> None:
         keep(

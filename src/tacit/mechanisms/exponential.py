@@ -30,7 +30,7 @@ class ExponentialMechanism:
 
     name: ClassVar[str] = "exponential"
     scores: ScoreSource
-    epsilon: float
+    epsilon: float  # nats
     calibrated: bool = False
 
     def __post_init__(self) -> None:

@@ -45,7 +45,7 @@ class FeatureSlate:
     name: ClassVar[str] = "feature-slate"
     features: Floats = field(repr=False)
     k: int
-    epsilon: float
+    epsilon: float  # nats
     bound: float = 1.0
     relation: Relation = Relation.ADD_REMOVE
 

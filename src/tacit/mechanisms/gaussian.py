@@ -23,10 +23,10 @@ class GaussianSum:
     """The sum of users' rows, each cut to L2 norm ``bound``, plus discrete Gaussian noise: zCDP, stated as (epsilon, delta)."""
 
     name: ClassVar[str] = "gaussian-sum"
-    dimension: int
+    dimension: int  # numbers in a row
     bound: float
-    epsilon: float
-    delta: float
+    epsilon: float  # nats
+    delta: float  # a probability
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:

@@ -45,8 +45,8 @@ class GaussianKernel:
 
     name: ClassVar[str] = "gaussian-kernel"
     items: int
-    epsilon: float
-    delta: float
+    epsilon: float  # nats
+    delta: float  # a probability
     bound: float = 1.0
     relation: Relation = Relation.ADD_REMOVE
 

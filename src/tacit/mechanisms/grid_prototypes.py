@@ -42,7 +42,7 @@ class GridPrototypes:
     name: ClassVar[str] = "grid-prototypes"
     bounds: ProfileBounds
     k: int
-    epsilon: float
+    epsilon: float  # nats
     users: int
     p: int | None = None
     depth: int | None = None

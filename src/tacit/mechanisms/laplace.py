@@ -35,8 +35,8 @@ class VectorLaplace:
     name: ClassVar[str] = "vector-laplace"
     dimension: int
     scale: float | Fraction
-    low: float = 0.0
-    high: float = 1.0
+    low: float = 0.0  # the least value of a feature: they are scores without a unit
+    high: float = 1.0  # the largest, likewise a score
     grid_bits: int = 20
 
     def __post_init__(self) -> None:
@@ -110,9 +110,9 @@ class LaplaceSum:
     """The sum of users' rows, each cut to L1 norm ``bound``, plus discrete Laplace noise: pure epsilon-DP for one user."""
 
     name: ClassVar[str] = "laplace-sum"
-    dimension: int
+    dimension: int  # numbers in a row
     bound: float
-    epsilon: float
+    epsilon: float  # nats
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:

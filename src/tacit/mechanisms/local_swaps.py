@@ -44,7 +44,7 @@ class LocalSwaps:
 
     name: ClassVar[str] = "local-swaps"
     k: int
-    epsilon: float
+    epsilon: float  # nats
     swaps: int
     loss_bound: int = FARTHEST
 

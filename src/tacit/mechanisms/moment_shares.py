@@ -34,6 +34,7 @@ def moment_rhos(epsilon: float, delta: float, part: float = 0.15) -> tuple[float
     """The rho of the popularity, which gets ``part`` of what (epsilon, delta) affords, and that of the Gram matrix, the rest.
 
     Both are rounded down: they never add up to more than ``rho_for(epsilon, delta)``.
+    ``epsilon`` is in nats, ``delta`` a probability.
     """
     whole_rho, share = Fraction(rho_for(epsilon, delta)), Fraction(probability("part", part))
     popularity = down(share * whole_rho)
@@ -55,8 +56,8 @@ class PopularityShare:
 
     name: ClassVar[str] = "popularity-share"
     items: int
-    rho: float
-    delta: float
+    rho: float  # of zCDP
+    delta: float  # a probability
     honest: int = 1
 
     def __post_init__(self) -> None:
@@ -106,8 +107,8 @@ class GramShare:
     name: ClassVar[str] = "gram-share"
     items: int
     head: tuple[int, ...]
-    rho: float
-    delta: float
+    rho: float  # of zCDP
+    delta: float  # a probability
     honest: int = 1
 
     def __post_init__(self) -> None:

@@ -49,7 +49,7 @@ class NaturalSlate:
     name: ClassVar[str] = "natural-slate"
     items: int
     k: int
-    epsilon: float
+    epsilon: float  # nats
     bound: float = 1.0
     relation: Relation = Relation.ADD_REMOVE
     sampler: Sampler = "exact"
@@ -86,7 +86,10 @@ class NaturalSlate:
         relation: Relation = Relation.ADD_REMOVE,
         sampler: Sampler = "exact",
     ) -> Self:
-        """The same slate with the jitter that the paper's bound asks for. It promises nothing; ``proved`` says what it costs."""
+        """The same slate with the jitter that the paper's bound asks for. It promises nothing; ``proved`` says what it costs.
+
+        ``epsilon`` is in nats, as the paper states it.
+        """
         return cls(items, k, epsilon, bound, relation, sampler, calibration="published")
 
     @cached_property

@@ -36,7 +36,7 @@ class NaturalSubset:
 
     name: ClassVar[str] = "natural-subset"
     items: int
-    epsilon: float
+    epsilon: float  # nats
     bound: float = 1.0
     relation: Relation = Relation.ADD_REMOVE
 

@@ -28,7 +28,7 @@ class LaplaceNoisyMax:
 
     name: ClassVar[str] = "noisy-max"
     scores: ScoreSource
-    epsilon: float
+    epsilon: float  # nats
 
     def __post_init__(self) -> None:
         keep(self, epsilon=positive("epsilon", self.epsilon))

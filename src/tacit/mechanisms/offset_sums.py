@@ -64,7 +64,7 @@ class OffsetSums:
     items: int
     bounds: RatingBounds
     mu: float
-    delta: float
+    delta: float  # a probability
     norm: float = 4.0
     mask: float = 0.5
 

@@ -48,7 +48,7 @@ class PairMoments:
     head: tuple[int, ...]
     bounds: RatingBounds
     mu: float
-    delta: float
+    delta: float  # a probability
     norm: float = 4.0
 
     def __post_init__(self) -> None:

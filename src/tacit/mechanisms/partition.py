@@ -40,9 +40,9 @@ class PrivatePartition:
     """
 
     name: ClassVar[str] = "private-partition"
-    dimension: int
+    dimension: int  # coordinates of a point
     depth: int
-    epsilon: float
+    epsilon: float  # nats
     beta: float = 0.05
     cap: int = 2000
     half_side: int = HALF_SIDE

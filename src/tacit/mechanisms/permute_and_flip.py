@@ -34,7 +34,7 @@ class PermuteAndFlip:
 
     name: ClassVar[str] = "permute-and-flip"
     scores: ScoreSource
-    epsilon: float
+    epsilon: float  # nats
     calibrated: bool = False
 
     def __post_init__(self) -> None:

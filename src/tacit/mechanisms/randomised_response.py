@@ -29,7 +29,7 @@ class RandomisedResponse:
 
     name: ClassVar[str] = "randomised-response"
     k: int
-    epsilon: float
+    epsilon: float  # nats
     protects: Neighbours = ONE_PROFILE
 
     def __post_init__(self) -> None:

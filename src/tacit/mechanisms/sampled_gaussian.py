@@ -52,7 +52,7 @@ class SampledGaussian:
 
     name: ClassVar[str] = "sampled-gaussian"
     dimension: int
-    epsilon: float
+    epsilon: float  # nats
     delta: float
     rate: Fraction
     steps: int

@@ -55,7 +55,7 @@ class ProfileScores:
 
     low: float
     high: float
-    steps: int = 1 << 20
+    steps: int = 1 << 20  # grid steps from low to high
 
     def __post_init__(self) -> None:
         keep(
@@ -103,7 +103,7 @@ class VoteTotals:
     """
 
     most: float = 1.0
-    steps: int = 1
+    steps: int = 1  # grid steps of one whole vote
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:

@@ -48,8 +48,8 @@ class SmoothSimilarity:
     name: ClassVar[str] = "smooth-similarity"
     items: int
     pairs: tuple[tuple[int, int], ...]
-    epsilon: float
-    delta: float
+    epsilon: float  # nats
+    delta: float  # a probability
     bound: float = 2.0
     grid: int = 1 << 20
 

@@ -32,7 +32,7 @@ class SparseVector:
     name: ClassVar[str] = "sparse-vector"
     scores: ScoreSource
     threshold: int
-    epsilon: float
+    epsilon: float  # nats
     hits: int = 1
 
     def __post_init__(self) -> None:

@@ -42,8 +42,8 @@ class SimilarityAfterTest:
     name: ClassVar[str] = "tested-similarity"
     items: int
     pairs: tuple[tuple[int, int], ...]
-    epsilon: float
-    delta: float
+    epsilon: float  # nats
+    delta: float  # a probability
     needed: int
     share: float = 0.2
     bound: float = 2.0

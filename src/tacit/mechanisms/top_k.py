@@ -35,7 +35,7 @@ class GumbelTopK:
     name: ClassVar[str] = "top-k"
     scores: ScoreSource
     k: int
-    epsilon: float
+    epsilon: float  # nats
 
     def __post_init__(self) -> None:
         keep(self, k=whole("k", self.k, least=1), epsilon=positive("epsilon", self.epsilon))

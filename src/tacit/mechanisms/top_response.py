@@ -36,7 +36,7 @@ class TopResponse:
     name: ClassVar[str] = "top-response"
     m: int
     d: int
-    epsilon: float
+    epsilon: float  # nats
 
     def __post_init__(self) -> None:
         keep(self, m=whole("m", self.m, least=1, most=1 << 20), epsilon=positive("epsilon", self.epsilon))

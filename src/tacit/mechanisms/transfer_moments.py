@@ -59,7 +59,7 @@ class TransferMoments:
     n_source: int
     bounds: RatingBounds
     mu: float
-    delta: float
+    delta: float  # a probability
     head_size: int
     offset_share: float = 0.2
     offset_norm: float = 4.0

@@ -45,9 +45,9 @@ class TreePrototypes:
 
     name: ClassVar[str] = "tree-prototypes"
     bounds: ProfileBounds | FeatureBox
-    k: int
-    epsilon: float
-    delta: float
+    k: int  # how many prototypes: rows of values
+    epsilon: float  # nats
+    delta: float  # a probability
     depth: int = 12
     lloyd: int = 2
     seed: int = 0

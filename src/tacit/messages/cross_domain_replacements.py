@@ -36,7 +36,7 @@ class Replacements:
     source: tuple[Item, ...]
     target: tuple[Item, ...]
     chosen: tuple[int, ...]
-    scale: tuple[float, float]
+    scale: tuple[float, float]  # the lowest and the highest rating, in stars
     guarantee: Guarantee
 
     def __post_init__(self) -> None:

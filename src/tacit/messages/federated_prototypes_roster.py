@@ -54,7 +54,10 @@ class Member:
 
 
 def role_for(users: int, k: int) -> Role:
-    """The public rule for prototypes: by the declared order of magnitude of the users, never by how many there are."""
+    """The public rule for prototypes: by the declared order of magnitude of the users, never by how many there are.
+
+    ``k`` is the number of prototypes: rows of values.
+    """
     enough = whole("users", users, least=1) >= USERS_EACH * whole("k", k, least=1)
     return Role.CONTRIBUTOR if enough else Role.RECEIVER
 

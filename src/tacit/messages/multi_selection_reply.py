@@ -46,7 +46,10 @@ class ModelKind(IntEnum):
         return "<f2" if self is ModelKind.LINEAR_MAP_HALF else "<f4"
 
     def shape(self, k: int, dimension: int, components: int) -> tuple[int, int]:
-        """Of the numbers that are sent along."""
+        """Of the numbers that are sent along.
+
+        ``k`` is the number of items in the slate.
+        """
         if self in (ModelKind.LINEAR_MAP, ModelKind.LINEAR_MAP_HALF):
             return k, 1 + dimension
         return (1 + dimension + k, components) if self is ModelKind.PRINCIPAL_COMPONENTS else (0, 0)

@@ -60,7 +60,7 @@ class Signal:
 
     steps: NDArray[np.signedinteger[Any]]  # kept as int32
     grid_bits: int
-    eta: Fraction
+    eta: Fraction  # L1 distance for one nat of loss
     simulated: bool = False
     empty: bool = False
 
@@ -89,6 +89,7 @@ class Signal:
         """The message of a release, and of nothing else. Refuses a release whose guarantee is not the one that eta stands for.
 
         What lies beyond 2^30 steps is cut to it: a function of the release alone, which costs nothing.
+        ``eta`` is an L1 distance of features, for one nat of loss.
         """
         step, promised = release.value.step, release.guarantee
         if step.numerator != 1 or step.denominator.bit_count() != 1:
@@ -106,7 +107,10 @@ class Signal:
 
     @classmethod
     def nothing(cls, dimension: int, eta: Eta, grid_bits: int = 20) -> "Signal":
-        """Tells nothing about the user: for a device whose budget is spent. The server answers as it would answer anybody."""
+        """Tells nothing about the user: for a device whose budget is spent. The server answers as it would answer anybody.
+
+        ``eta`` is an L1 distance of features, for one nat of loss.
+        """
         return cls(np.zeros(dimension, dtype=np.int32), grid_bits, exact_eta(eta), empty=True)
 
     @property
@@ -186,7 +190,10 @@ class Signal:
 
 
 def exact_eta(eta: Eta) -> Fraction:
-    """``eta`` as the fraction that was meant: a float is read as the shortest decimal that means it, so that 0.1 is 1/10."""
+    """``eta`` as the fraction that was meant: a float is read as the shortest decimal that means it, so that 0.1 is 1/10.
+
+    It is an L1 distance of features, for one nat of loss.
+    """
     try:
         if isinstance(eta, bool):
             raise TypeError

@@ -123,7 +123,7 @@ class Engagement:
 
     token: str = field(repr=False)
     bit: int
-    epsilon: float
+    epsilon: float  # nats
 
     def __post_init__(self) -> None:
         fields.hexadecimal(self.token, "$.token", length=32)
@@ -134,7 +134,10 @@ class Engagement:
 
     @classmethod
     def from_release(cls, release: Release[int], token: str, epsilon: float) -> "Engagement":
-        """The message of a release at ``epsilon``, which only a release that promises nothing does not name itself."""
+        """The message of a release at ``epsilon``, which only a release that promises nothing does not name itself.
+
+        ``epsilon`` is in nats.
+        """
         if not release.guarantee.promises_nothing and release.guarantee.epsilon != epsilon:
             raise InvalidMessage("the epsilon of an engagement is that of its release.")
         return cls(token, release.value, epsilon)

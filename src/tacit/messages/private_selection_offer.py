@@ -84,7 +84,7 @@ class BatchTerms:
     """For reports that are shuffled: the batch, the price of every candidate in it, and the public key of its tokens."""
 
     id: str
-    prices: tuple[int, ...]
+    prices: tuple[int, ...]  # micro-units of the currency for an impression of each candidate
     key: str = ""  # in hexadecimal digits; empty where tokens are not blind
 
     def __post_init__(self) -> None:

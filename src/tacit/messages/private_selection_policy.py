@@ -52,7 +52,7 @@ class Policy:
 
     rule: Rule
     m: int
-    epsilon: float = 0.0
+    epsilon: float = 0.0  # nats
     d: int = 1
     slots: int = 1
     bounding: Bounding = Bounding.NONE

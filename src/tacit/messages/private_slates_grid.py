@@ -39,7 +39,7 @@ class Popularity:
 
     items: tuple[Item, ...] = field(repr=False)
     steps: NDArray[np.int64] = field(repr=False)
-    step: Fraction
+    step: Fraction  # the distance of two points of the grid, in likes
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class Similarity:
 
     items: tuple[Item, ...] = field(repr=False)
     steps: NDArray[np.int64] = field(repr=False)
-    step: Fraction
+    step: Fraction  # the distance of two points of the grid
     guarantee: Guarantee
 
     def __post_init__(self) -> None:

@@ -56,7 +56,10 @@ def publicly_best(context: str, items: tuple[str, ...]) -> Sequence[float]:
 
 
 def estimate(explored: Iterable[Explored], click_epsilon: float, target: Target = publicly_best) -> Estimate:
-    """Clicks per offer under a public ``target``, from uniform offers whose clicks were randomised at ``click_epsilon``."""
+    """Clicks per offer under a public ``target``, from uniform offers whose clicks were randomised at ``click_epsilon``.
+
+    ``click_epsilon`` is in nats.
+    """
     rows = list(explored)
     by_bit = {bit: reward(bit, click_epsilon) for bit in (0, 1)}
     weights = np.array([len(row.items) * _probability(target, row) for row in rows])
@@ -85,6 +88,7 @@ class Exploration:
     """Follows uniform offers from offer to click, in memory: what is under way when a process ends is left out, whatever it was.
 
     Tokens are forgotten as soon as their bit has come, or when it cannot come any more; ``rows`` counts what has been explored.
+    ``click_epsilon`` is in nats.
     """
 
     def __init__(self, click_epsilon: float, *, clock: Clock = now) -> None:

@@ -62,10 +62,10 @@ class Settings(BaseSettings):
     algorithm: str = "exact"
     local_model: str = "ridge"
     policy: str = "auto"
-    epsilon: float = Field(1.0, gt=0.0)  # of one offer
+    epsilon: float = Field(1.0, gt=0.0)  # of one offer, in nats
     offered: int | None = Field(None, ge=1, le=10_000)  # items that are listed where ``listings`` is not given
     offer_seconds: int = Field(3600, ge=1)
-    click_epsilon: float = Field(1.0, gt=0.0)
+    click_epsilon: float = Field(1.0, gt=0.0)  # of one reported click, in nats
     open_counts: bool | None = None  # anybody may see how often each item was shown; None: of the demonstration
     page: bool = True
     swap_seconds: float = Field(2.0, gt=0.0)  # how often a new version is looked for

@@ -44,6 +44,7 @@ def simulate(
 
     Every message is written as JSON and read again. In mode "prs_valid" a user is served her alter ego, which any recommender of
     the target domain takes; modes "nx" and "published" stay inside, and the users' profiles go there instead.
+    ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
     """
     k = whole("k", k, least=1)
     # 1. The curator charges, draws, keeps; 2. what it sends is read by everybody; 3. each user computes with ratings of her own.

@@ -91,6 +91,7 @@ def federate(
     ``users`` is the public order of magnitude of an entity's users; further ``constants`` are those of the Manifest. ``silent``
     names entities that stop replying, and from which stage on. Ledgers lie in ``folder``, or in one that closing removes.
     ``budget`` is by default what this run needs.
+    ``epsilon`` is in nats, for each user of any entity.
     """
     receivers = dict(receivers or {})
     if set(rows) & set(receivers):

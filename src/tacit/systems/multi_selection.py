@@ -68,7 +68,10 @@ def simulate(
     rng: np.random.Generator | None = None,
     tables: Tables | None = None,
 ) -> Outcome:
-    """One user with these features asks once. ``rng`` is the server's coins; ``tables`` spare it working them out again."""
+    """One user with these features asks once. ``rng`` is the server's coins; ``tables`` spare it working them out again.
+
+    ``eta`` is the L1 distance of features between which one nat is lost; ``k`` items are offered, ``t`` of them picked.
+    """
     # 1. The device perturbs and sends; features outside the domain are refused before any noise is drawn.
     true, exact = store.space.check(features), exact_eta(eta)
     signal = Signal.from_release(mechanism_of(store.space, exact).release(true, noise), exact)

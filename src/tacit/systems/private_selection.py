@@ -93,6 +93,7 @@ def billed_slate(
 
     Give the device an ``overall`` budget (tacit.device.Overall): its ledger then adds up both guarantees, between features
     within the stated radius.
+    ``k`` items make the slate; ``eta`` is the L1 distance of features between which one nat is lost.
     """
     signal = device.ask(eta)
     reply = Reply.from_bytes(slates.answer_bytes(Request(signal, k).to_bytes()))

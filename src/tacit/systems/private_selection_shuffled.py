@@ -71,6 +71,7 @@ def simulate(
 
     ``personal`` says of each device whether it may choose by them (all of them, if it is left out). ``rng`` is the order in which
     reports arrive, and with what repetitions.
+    ``delta`` is a probability, ``honest_share`` the share (0 to 1) of the reports that honest devices sent.
     """
     rows, able = _checked(view, scores, personal)
     arrivals = np.random.default_rng(0) if rng is None else rng
@@ -90,7 +91,7 @@ def simulate(
             answers = shuffler.submit_many(ShuffledReport.from_json(json.loads(text)) for text in wire)
             accepted += sum(answer is Settlement.OK for answer in answers)
         # 3. The batch ends; every group is sent, and sent again, which has no effect.
-        released = [json.dumps(batch.to_json()) for batch in shuffler.close(BATCH)]
+        released = [json.dumps(batch.to_json()) for batch in shuffler.pass_on(BATCH)]
         settled = tuple(server.settle(Batch.from_json(json.loads(text))) for text in released)
         for text in released:
             server.settle(Batch.from_json(json.loads(text)))

@@ -53,6 +53,7 @@ def simulate(
     """``slates`` planned (None: any number), ``shown`` of them made (by default all that are planned, or one).
 
     Every message is written as JSON and read again. ``drawn`` and ``rng`` are for a server that draws its slates.
+    ``k`` is a number of items, ``epsilon`` in nats, for all slates together.
     """
     plan = curator.plan(k, epsilon, slates, **options)  # type: ignore[arg-type]  # checked there
     count = slates or 1 if shown is None else shown

@@ -40,7 +40,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         device.consent(False)
     with MailLedger.open(path, clock=clock) as mail:
         mail.add("b", "g", "pear", "t")
-        mail.close("c")
+        mail.close_batch("c")
     assert check(path).sound
     return path
 
