@@ -17,7 +17,7 @@ from typing import Any, Literal, Self, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import finite
+from tacit.checks import finite, several
 from tacit.curator.cross_domain import TRANSFERS, Catalogues, Released, Transfers
 from tacit.curator.cross_domain_rows import BothDomains
 from tacit.curator.likes import Likes
@@ -37,6 +37,7 @@ from tacit.ledger import Accounting, Budget, Head, PrivacyLedger, Statement
 from tacit.ledger.clock import Clock, now
 from tacit.ledger.stores import Target
 from tacit.mechanisms import SYSTEM_NOISE, Noise
+from tacit.mechanisms.noise import checked_noise
 from tacit.messages.cross_domain import Replacements, TransferModel
 from tacit.messages.private_slates import Popularity, Similarity, Slate
 
@@ -96,7 +97,7 @@ class Curator:
             )
         if head is not None and isinstance(ledger, PrivacyLedger):
             raise InvalidParameter("this ledger is open already: give its head to PrivacyLedger.open(..., head=head).")
-        self.most_likes, self._noise = most_likes, noise
+        self.most_likes, self._noise = most_likes, checked_noise(noise)
         self._ready: dict[str, Draw] = {}
         self._parts: dict[bytes, Likes] = {}
         self._transfers, self._held = None, None
@@ -326,11 +327,11 @@ class Curator:
 
     def titles(self, items: Slate | Iterable[Any]) -> tuple[str, ...]:
         """The titles of a slate, or of items by their ids; of two domains those of either. Public."""
-        wanted = items.items if isinstance(items, Slate) else items
+        wanted = items.items if isinstance(items, Slate) else several("the items of titles", items)
         if self._transfers is not None:
             return tuple(self._transfers.title(item) for item in wanted)
         catalogue = self._likes.catalogue
-        return tuple(catalogue.title(catalogue.code(item)) for item in wanted)
+        return tuple(catalogue.title(catalogue.code(cast(ItemId, item))) for item in wanted)
 
     def statement(self) -> Statement:
         """What was promised to these users so far, spent and left."""

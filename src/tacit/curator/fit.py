@@ -240,6 +240,10 @@ def _mask(look_alikes: object, ratings: Ratings, dimension: int) -> NDArray[np.b
 
 
 def _check_ratings(ratings: Ratings, model: str) -> None:
+    if not isinstance(ratings, Ratings):
+        raise InvalidParameter(
+            f"a store is fitted to Ratings, not to {type(ratings).__name__}: fit(tacit.data.load('movielens-small'))."
+        )
     if not len(ratings):
         raise InvalidParameter(f"{ratings.name!r} has no ratings to fit a model to.")
     if not 0.0 <= ratings.scale.low < ratings.scale.high <= TOP:

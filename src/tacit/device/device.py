@@ -21,7 +21,7 @@ from typing import Any, NoReturn, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import whole
+from tacit.checks import several, whole
 from tacit.device import multi_selection
 from tacit.device.accounts import Accounts
 from tacit.device.choice import Choice
@@ -38,6 +38,7 @@ from tacit.ledger import Budget, Consent, DisplayLedger, Head, Period, PrivacyLe
 from tacit.ledger.clock import Clock, now
 from tacit.ledger.stores import Target
 from tacit.mechanisms import SYSTEM_NOISE, Noise
+from tacit.mechanisms.noise import checked_noise
 from tacit.messages.multi_selection import Eta, Reply, Request, Signal, exact_eta
 from tacit.messages.private_selection import Engagement, Impression, Offer, OfferRequest, ShuffledReport
 from tacit.models.features import FeatureSpace, version_of
@@ -92,11 +93,15 @@ class Device:
             raise InvalidParameter("a device has one budget: Budget(epsilon=10, per='month').")
         if not isinstance(limits or Limits(), Limits) or not isinstance(overall, Overall | None):
             raise InvalidParameter("limits are Limits(...), and overall is Overall(radius, budget).")
+        if not (hasattr(store, "items") and hasattr(store, "space")):
+            raise InvalidParameter(
+                "a device has a ledger's file and a store, in this order: Device('me.db', tacit.fit(ratings))."
+            )
         if scorer is not None and scorer.dimension != store.space.dimension:
             raise InvalidParameter(f"the scorer takes {scorer.dimension} features, not {store.space.dimension}.")
         self.items, self.space = store.items, store.space
         self.refresh, self.per_period = checked(refresh, per_period)
-        self._scorer, self._noise, self._clock = scorer, noise, clock
+        self._scorer, self._noise, self._clock = scorer, checked_noise(noise), clock
         self._profile, self._version = Profile(), version_of(self.space)
         if private_scorer is None and scorer is not None:
             private_scorer = store_scorer(self.items, scorer)
@@ -215,7 +220,7 @@ class Device:
         if isinstance(items, Choice):  # a candidate's id is a text, whatever the store's ids are
             by_text = {str(one): code for code, one in enumerate(self.items.ids.tolist())}
             return tuple(self.items.title(by_text[item]) if item in by_text else item for item in items.items)
-        return tuple(self.items.title(self.items.code(item)) for item in items)
+        return tuple(self.items.title(self.items.code(item)) for item in several("the items of titles", items))
 
     def readings(
         self,

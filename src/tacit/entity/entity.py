@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from tacit.checks import several
 from tacit.entity.account import SUBJECT, EntityAccount
 from tacit.entity.blend import BlendedFit
 from tacit.entity.fitting import Tuning, fit_model
@@ -30,6 +31,7 @@ from tacit.ledger import Accounting, Budget, Head, PrivacyLedger, Statement
 from tacit.ledger.clock import Clock, now
 from tacit.ledger.stores import Target, is_postgresql
 from tacit.mechanisms import SYSTEM_NOISE, Noise
+from tacit.mechanisms.noise import checked_noise
 from tacit.messages.federated_prototypes_frame import KEY_BYTES, open_frame, public_of
 from tacit.messages.federated_prototypes_manifest import Manifest
 from tacit.messages.federated_prototypes_model import SharedModel
@@ -72,12 +74,13 @@ class Entity:
         noise: Noise = SYSTEM_NOISE,
         clock: Clock = now,
     ) -> None:
-        self.name, self._noise = entity_name(name), noise
+        self.name, self._noise = entity_name(name), checked_noise(noise)
         public_of(key)  # refuses what is no key
         if len(coordinator) != KEY_BYTES:
             raise InvalidParameter(f"the coordinator's public key is {KEY_BYTES} bytes.")
         if head is not None and isinstance(ledger, PrivacyLedger):
             raise InvalidParameter("this ledger is open already: give its head to PrivacyLedger.open(..., head=head).")
+        catalogue = several("a catalogue", catalogue)
         self._rows = PrivateRows(rows, catalogue, users)
         place = Journal(_folder(ledger) if journal is None else journal)
         catalogue_id = catalogue_hash(catalogue)

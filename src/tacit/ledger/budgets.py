@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.checks import finite, keep, member, positive, probability
 from tacit.errors import InvalidGuarantee, InvalidParameter
@@ -39,6 +39,12 @@ class Budget:
     delta: float = 0.0  # a probability
     per: Period = Period.LIFETIME
     sliding: bool = False
+
+    if TYPE_CHECKING:  # a period may be given by its name: Budget(10, per="month")
+
+        def __init__(
+            self, epsilon: float, delta: float = 0.0, per: Period | str = Period.LIFETIME, sliding: bool = False
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         delta = self.delta

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from threading import Lock
 from typing import Self
 
+from tacit.checks import whole
 from tacit.errors import Conflict, InvalidMessage, InvalidParameter, TacitError
 from tacit.ledger import MailLedger, Settlement
 from tacit.ledger.names import name
@@ -28,7 +29,7 @@ class Shuffler:
     """
 
     def __init__(self, ledger: Target, *, most: int = MOST_REPORTS) -> None:
-        self._mail, self._most = MailLedger.open_or_create(ledger), min(most, MOST_REPORTS)
+        self._mail, self._most = MailLedger.open_or_create(ledger), min(whole("most", most, least=1), MOST_REPORTS)
         self._room: dict[str, int] = {}  # how many more reports a batch takes
         self._alone = Lock()
 

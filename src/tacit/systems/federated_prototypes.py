@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,9 @@ def federate(
     receivers = dict(receivers or {})
     if set(rows) & set(receivers):
         raise InvalidParameter("an entity contributes or receives, not both.")
+    known = [one.name for one in fields(Manifest) if one.init]
+    if unknown := [name for name in constants if name not in known]:
+        raise InvalidParameter(f"a manifest has no constant {unknown[0]!r}; it has {', '.join(known)}.")
     everybody = {**rows, **receivers}
     keys = {name: os.urandom(KEY_BYTES) for name in everybody}
     coordinator = os.urandom(KEY_BYTES)
