@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tacit.models.items import Items
     from tacit.models.local_models import LinearMap, PrincipalComponents
     from tacit.models.moments import SharedMoments, gram_from
-    from tacit.models.nonnegative import Factors
     from tacit.models.onnx_scorer import OnnxScorer
     from tacit.models.rating_network import RatingNetwork
     from tacit.models.scorer import Scorer
@@ -33,7 +32,6 @@ _HOMES = {
     "items": ["Items"],
     "local_models": ["LinearMap", "PrincipalComponents"],
     "moments": ["SharedMoments", "gram_from"],
-    "nonnegative": ["Factors"],
     "onnx_scorer": ["OnnxScorer"],
     "rating_network": ["RatingNetwork"],
     "scorer": ["Scorer"],
@@ -49,7 +47,6 @@ _MODULES = [
 __all__ = [
     "Classes",
     "FactorScorer",
-    "Factors",
     "FeatureSpace",
     "FoldedTaste",
     "GenreProfile",
