@@ -112,7 +112,7 @@ NAMES = {
         HonestXMap ItemBased LeastSquares Transfer TransferSettings UserBased XSim
     """,
     "tacit.models.dpp": """
-        DenseSampler SplitSampler TemperedSampler UnconstrainedSampler feature_kernel greedy_map natural_kernel
+        DenseSampler SplitSampler TemperedSampler UnconstrainedSampler greedy_map
     """,
     "tacit.models.secure_sum": """
         COMMITMENT_BYTES SHARE_BYTES SumPlan SumSession least_fewest

@@ -7,7 +7,6 @@ from tacit.loading import on_demand
 if TYPE_CHECKING:
     from tacit.models.dpp.dense import DenseSampler
     from tacit.models.dpp.greedy import greedy_map
-    from tacit.models.dpp.kernels import feature_kernel, natural_kernel
     from tacit.models.dpp.split import SplitSampler
     from tacit.models.dpp.tempered import TemperedSampler
     from tacit.models.dpp.unconstrained import UnconstrainedSampler
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "dense": ["DenseSampler"],
     "greedy": ["greedy_map"],
-    "kernels": ["feature_kernel", "natural_kernel"],
     "split": ["SplitSampler"],
     "tempered": ["TemperedSampler"],
     "unconstrained": ["UnconstrainedSampler"],
@@ -26,9 +24,7 @@ __all__ = [
     "SplitSampler",
     "TemperedSampler",
     "UnconstrainedSampler",
-    "feature_kernel",
     "greedy_map",
-    "natural_kernel",
 ]
 
 if not TYPE_CHECKING:
