@@ -3,22 +3,47 @@
 Rooms are loaded when they are first used, so that ``import tacit`` is quick.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tacit.loading import on_demand
 
 if TYPE_CHECKING:
-    from tacit.curator import Curator as Curator
-    from tacit.curator import fit as fit
-    from tacit.device import AsyncClient as AsyncClient
-    from tacit.device import Client as Client
-    from tacit.device import Device as Device
-    from tacit.entity import Entity as Entity
-    from tacit.ledger import Budget as Budget
-    from tacit.messages.store import Store as Store
+    from tacit import (
+        audit,
+        curator,
+        data,
+        device,
+        engines,
+        entity,
+        errors,
+        evaluation,
+        guarantees,
+        ledger,
+        mechanisms,
+        messages,
+        models,
+        server,
+        service,
+        shuffler,
+        systems,
+    )
+    from tacit.curator import Curator, fit
+    from tacit.device import AsyncClient, Client, Device
+    from tacit.entity import Entity
+    from tacit.ledger import Budget
+    from tacit.messages.store import Store
 
 __version__ = "0.1.0"
 
-_ROOMS = (
+__all__ = [
+    "AsyncClient",
+    "Budget",
+    "Client",
+    "Curator",
+    "Device",
+    "Entity",
+    "Store",
+    "__version__",
     "audit",
     "curator",
     "data",
@@ -27,6 +52,7 @@ _ROOMS = (
     "entity",
     "errors",
     "evaluation",
+    "fit",
     "guarantees",
     "ledger",
     "mechanisms",
@@ -36,28 +62,15 @@ _ROOMS = (
     "service",
     "shuffler",
     "systems",
-)
-_NAMES = {
-    "AsyncClient": "tacit.device",
-    "Budget": "tacit.ledger",
-    "Client": "tacit.device",
-    "Curator": "tacit.curator",
-    "Device": "tacit.device",
-    "Entity": "tacit.entity",
-    "Store": "tacit.messages.store",
-    "fit": "tacit.curator",
+]
+_HOMES = {
+    "curator": ["Curator", "fit"],
+    "device": ["AsyncClient", "Client", "Device"],
+    "entity": ["Entity"],
+    "ledger": ["Budget"],
+    "messages.store": ["Store"],
 }
+_ROOMS = [name for name in __all__ if name.islower() and name not in ("__version__", "fit")]
 
-__all__ = ["AsyncClient", "Budget", "Client", "Curator", "Device", "Entity", "Store", "__version__", "fit", *_ROOMS]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"tacit.{name}")
-    if name in _NAMES:
-        return getattr(import_module(_NAMES[name]), name)
-    raise AttributeError(f"module 'tacit' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = on_demand(__name__, _HOMES, _ROOMS)

@@ -5,12 +5,14 @@ number: numpy's small integers wrap around, and a sensitivity that wraps around 
 """
 
 import math
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, TypeVar
 
 from tacit.errors import InvalidParameter
 
 E = TypeVar("E", bound=Enum)
+T = TypeVar("T")
 
 
 def positive(name: str, value: float) -> float:
@@ -53,6 +55,13 @@ def member(name: str, kind: type[E], value: object) -> E:
     except ValueError:
         allowed = ", ".join(repr(one.value) for one in kind)
         raise InvalidParameter(f"{name} must be one of {allowed}, not {_shown(value)}.") from None
+
+
+def several(name: str, values: Iterable[T]) -> list[T]:
+    """Several things of any kind, as a list; a single one, or a text, is refused."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidParameter(f"{name} must be several, such as a list or a tuple, not {type(values).__name__}.")
+    return list(values)
 
 
 def keep(frozen: object, **checked: object) -> None:

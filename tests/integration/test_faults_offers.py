@@ -189,7 +189,7 @@ def takes_nothing(target: str) -> None:
             lambda: device.mark_shown(SERVER, "t"),
             lambda: device.consent(True),
             lambda: mail.add("b", "g", "pear", "t"),
-            lambda: mail.close("b"),
+            lambda: mail.close_batch("b"),
         ):
             with pytest.raises(LedgerUnavailable):
                 write()

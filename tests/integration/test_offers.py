@@ -116,7 +116,7 @@ def test_displays_and_mail_are_the_same_in_both_stores(target: str) -> None:
         assert mail.add("b", "g0", "pear", "9") is False
         assert mail.groups("b") == {"g0": 5, "g1": 5}
         assert mail.reports("b", "g1") == [(token, "pear") for token in "02468"]
-        mail.close("b")
+        mail.close_batch("b")
         with pytest.raises(Conflict):
             mail.add("b", "g0", "pear", "new")
         assert mail.forget("b") == 10

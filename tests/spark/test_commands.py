@@ -15,7 +15,7 @@ from tacit.data.scale import Scale
 from tacit.engines.spark.__main__ import main
 from tacit.engines.spark.items import coded
 from tacit.engines.spark.rows import SparkRows
-from tacit.ledger import PrivacyLedger
+from tacit.ledger import Budget, PrivacyLedger
 from tacit.mechanisms.noise import ReplayedNoise
 from tacit.messages.cross_domain import TransferModel
 from tests.spark.world import World, layered, small
@@ -57,6 +57,7 @@ def test_moments_are_charged_once_and_sent_again(
     ratings, items = write(layered(users=200), session, tmp_path)
     ledger, out = tmp_path / "curator.db", tmp_path / "model.json"
     words = ["moments", ratings, "--items", items, "--scale", "1", "5", "--epsilon", "1.5", "--ledger", str(ledger)]
+    words += ["--budget", "2", "1e-6"]
     words += ["--subject", "all", "--users", "200", "--post", "bridge"]
     for place in (out, tmp_path / "again.json"):
         assert main([*words, "--out", str(place)], session) == 0
@@ -84,7 +85,9 @@ def test_the_model_is_the_one_that_one_machine_makes(session: SparkSession, tmp_
     for name, rows in (("one", world.table()[0]), ("spark", spread)):
         noise = ReplayedNoise(11)
         domains = BothDomains(*lists, SCALE, lambda least, rows=rows: rows, "two domains")
-        curator = Curator(domains, ledger=tmp_path / f"{name}.db", noise=noise, unprotected=[noise.caveat])
+        curator = Curator(
+            domains, ledger=tmp_path / f"{name}.db", budget=Budget(2, 1e-6), noise=noise, unprotected=[noise.caveat]
+        )
         models.append(curator.release(8.0, users=300, least=1))
         curator.close()
     assert models[0].to_json() == models[1].to_json()

@@ -4,6 +4,19 @@ An audit refutes and never proves; the proofs are in docs/proofs. To audit a mec
 """
 
 from tacit.audit.check import exactly, from_below, sampled
+from tacit.audit.empirical import LowerBound, lower_bound_by_label, lower_bound_by_threshold
 from tacit.audit.findings import AuditReport, By, Finding, Measure, TwinFinding
 
-__all__ = ["AuditReport", "By", "Finding", "Measure", "TwinFinding", "exactly", "from_below", "sampled"]
+__all__ = [
+    "AuditReport",
+    "By",
+    "Finding",
+    "LowerBound",
+    "Measure",
+    "TwinFinding",
+    "exactly",
+    "from_below",
+    "lower_bound_by_label",
+    "lower_bound_by_threshold",
+    "sampled",
+]

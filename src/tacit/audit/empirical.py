@@ -23,7 +23,7 @@ _THRESHOLDS = 64
 class LowerBound:
     """With confidence 1 - ``mistrust`` the loss is at least ``epsilon``; ``event`` says where it was seen."""
 
-    epsilon: float
+    epsilon: float  # nats; at least so much is lost, but for chance
     event: str
     draws: int
     mistrust: float = MISTRUST
@@ -49,7 +49,10 @@ def epsilon_of_counts(
 def lower_bound_by_label(
     first: NDArray[np.int64], second: NDArray[np.int64], *, delta: float = 0.0, mistrust: float = MISTRUST
 ) -> LowerBound:
-    """From draws that are labels. Events: sets of labels, those that speak most for one input first."""
+    """From draws that are labels. Events: sets of labels, those that speak most for one input first.
+
+    Epsilon is in nats, ``delta`` a probability; ``mistrust`` is the chance that the bound is above the true loss.
+    """
     first, second = np.asarray(first), np.asarray(second)
     labels = np.unique(np.concatenate([_to_choose(first), _to_choose(second)]))  # the rest must not shape the events
     one, two = _codes(first, labels), _codes(second, labels)
@@ -61,7 +64,10 @@ def lower_bound_by_label(
 def lower_bound_by_threshold(
     first: NDArray[np.float64], second: NDArray[np.float64], *, delta: float = 0.0, mistrust: float = MISTRUST
 ) -> LowerBound:
-    """From draws of a number, for instance of a statistic of the output. Events: at most, or above, a threshold."""
+    """From draws of a number, for instance of a statistic of the output. Events: at most, or above, a threshold.
+
+    Epsilon is in nats, ``delta`` a probability; ``mistrust`` is the chance that the bound is above the true loss.
+    """
     first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     chosen = np.concatenate([_to_choose(first), _to_choose(second)])
     thresholds = np.unique(np.quantile(chosen, np.arange(1, _THRESHOLDS) / _THRESHOLDS))

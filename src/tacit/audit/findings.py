@@ -43,7 +43,7 @@ class Finding:
     note: str = ""  # why there is slack, which event told, what the law was told apart from
     p_value: float | None = None
     draws: int | None = None
-    seconds: float = 0.0
+    seconds: float = 0.0  # seconds that the audit took
 
     @property
     def slack(self) -> float:
@@ -58,6 +58,7 @@ class Finding:
         return self.reference is not None and abs(self.reference - self.loss) <= 1e-9
 
     def to_json(self) -> dict[str, Any]:
+        """The finding as values for JSON."""
         return {
             "name": self.name,
             "case": self.case,
@@ -94,9 +95,11 @@ class TwinFinding:
 
     @property
     def caught(self) -> bool:
+        """Whether the audit saw that the twin loses more than it claims."""
         return not self.finding.holds
 
     def to_json(self) -> dict[str, Any]:
+        """The finding as values for JSON."""
         found = self.finding.to_json()
         return {
             "name": self.name,
@@ -123,6 +126,7 @@ class AuditReport:
         return all(finding.holds for finding in self.mechanisms) and all(twin.caught for twin in self.twins)
 
     def to_json(self) -> dict[str, Any]:
+        """The report as values for JSON."""
         return {
             "mechanisms": [finding.to_json() for finding in self.mechanisms],
             "twins": [twin.to_json() for twin in self.twins],

@@ -60,7 +60,7 @@ ModelFile = Annotated[
 @app.command(
     "release",
     epilog="Example: tacit transfer release films.csv books.csv --source-items films.txt --target-items books.txt "
-    "--epsilon 2 --delta 1e-6 --ledger curator.db --out model.json",
+    "--epsilon 2 --delta 1e-6 --ledger curator.db --budget 2 --out model.json",
 )
 def release(
     source: Annotated[
@@ -69,7 +69,12 @@ def release(
             metavar="SOURCE", help="Ratings of the source: a file; or, alone, a name or folder of two domains."
         ),
     ],
-    ledger: Annotated[str, typer.Option(metavar="TARGET", help="The curator's ledger; made if it is not there.")],
+    ledger: Annotated[
+        str,
+        typer.Option(
+            metavar="TARGET", help="The curator's ledger: `tacit ledger init` makes one, or a stated --budget."
+        ),
+    ],
     out: Annotated[Path, typer.Option(metavar="FILE", dir_okay=False, help="Where the release is written (JSON).")],
     target: Annotated[str | None, typer.Argument(metavar="[TARGET]", help="Ratings of the target: a file.")] = None,
     epsilon: Annotated[float, typer.Option(help="What the release may cost.")] = 2.0,
@@ -134,7 +139,8 @@ def release(
     """
     from tacit.curator import Curator
     from tacit.data import Scale, TwoDomains
-    from tacit.ledger import Budget
+    from tacit.ledger import Budget, now
+    from tacit.ledger.beginning import begun
 
     check_json_target(str(out), "--out", ledger=ledger)
     check_json_target(json_file, ledger=ledger)
@@ -147,6 +153,8 @@ def release(
         raise typer.BadParameter(f"--post and --users belong to --mode moments, not to {mode.value}: leave them out.")
     _check_public(epsilon, delta, ledger, subject, request_id)  # before the ratings are read
     promised = None if budget is None else Budget(budget, delta)
+    if promised is None:
+        begun(ledger, with_budget=False, head=None, clock=now).close()
     columns = {"user": user, "item": item, "rating": rating, "time": time, "scale": Scale(*scale)}
     public = None if source_items is None or target_items is None else (source_items, target_items)
     lists = None if public is None else read_lists(*public, item)

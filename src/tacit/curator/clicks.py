@@ -33,6 +33,7 @@ class ClickCounts(NamedTuple):
     sd: float
 
     def of(self, item: str) -> int:
+        """The noisy number of clicks on one item."""
         return int(self.counts[self.items.index(item)])
 
 
@@ -42,6 +43,7 @@ class ClickSum:
     ``items`` are public, and all of them are counted, clicked or not: which items have a count would tell who clicked. A user's
     reports beyond the first c of a release do not count (the device keeps to that where no aggregator sees them).
     Proof: docs/proofs/bounded-counts.md.
+    ``epsilon`` is in nats, for all reports of one user in one release.
     """
 
     def __init__(self, items: Sequence[str], epsilon: float = 1.0, reports_each: int = 1) -> None:
@@ -52,18 +54,22 @@ class ClickSum:
 
     @property
     def epsilon(self) -> float:
+        """What one release costs a user, in nats of privacy loss."""
         return self.mechanism.epsilon
 
     @property
     def reports_each(self) -> int:
+        """How many reports of one user count at most."""
         return self.mechanism.reports_each
 
     @property
     def scale(self) -> Fraction:
+        """The scale of the Laplace noise on each count, in clicks."""
         return self.mechanism.scale_in_steps
 
     @property
     def guarantee(self) -> Guarantee:
+        """What one release promises each user, added or removed with all her reports, if this curator is trusted with them."""
         return self.mechanism.guarantee.assuming(TRUSTED)
 
     @property

@@ -31,7 +31,7 @@ class TermSum:
     """
 
     most_weight: float
-    epsilon: float = 1.0
+    epsilon: float = 1.0  # nats
     reports_each: int = 1
 
     def __post_init__(self) -> None:
@@ -44,10 +44,12 @@ class TermSum:
 
     @property
     def mechanism(self) -> LaplaceSum:
+        """The Laplace sum behind it: one user moves the total by at most ``most_weight`` times ``reports_each``."""
         return LaplaceSum(1, self.most_weight * self.reports_each, self.epsilon)
 
     @property
     def guarantee(self) -> Guarantee:
+        """What one release promises each user, added or removed with all her reports, if this curator is trusted with them."""
         return self.mechanism.guarantee.assuming(TRUSTED)
 
     @property

@@ -14,9 +14,10 @@ from tacit.curator.nx_map import NXMap
 from tacit.curator.published_x_map import PublishedXMap
 from tacit.curator.slate_account import Kind, SlateAccount
 from tacit.curator.slate_request import checked_id
+from tacit.data.ids import code_of
 from tacit.data.pairs import TwoDomains
 from tacit.data.ratings import Ratings
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidParameter, UnknownName
 from tacit.ledger import Budget
 from tacit.mechanisms import Noise
 from tacit.messages.cross_domain import Replacements, TransferModel
@@ -85,6 +86,14 @@ class Transfers:
 
     def __repr__(self) -> str:
         return f"{self.name!r}: two domains"
+
+    def title(self, item: Any) -> str:
+        """The title of a listed item of either domain; its id where there are none."""
+        for part in (self.listed.target, self.listed.source):
+            place = code_of(part.ids, item)
+            if place is not None:
+                return part.title(place)
+        raise UnknownName(f"no item {item!r} is listed in either of these domains.")
 
     @cached_property
     def listed(self) -> BothDomains:

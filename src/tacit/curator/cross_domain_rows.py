@@ -65,10 +65,12 @@ class BothDomains:
 
     @property
     def n_source(self) -> int:
+        """How many items the source domain has."""
         return len(self.source)
 
     @property
     def n_items(self) -> int:
+        """How many items both domains have together."""
         return len(self.source) + len(self.target)
 
     @cached_property

@@ -5,19 +5,19 @@ curator = Curator(tacit.data.load("movielens-small"), ledger="curator.db", budge
 slate = curator.slate(k=10, epsilon=0.1)
 print(curator.titles(slate), slate.guarantee)
 
-curator = Curator(films, books, "curator.db")
+curator = Curator(films, books, "curator.db", budget=Budget(epsilon=2, delta=1e-6))
 model = curator.release(epsilon=2.0, delta=1e-6)
 print(model.recommend({"Interstellar": 5.0}), model.guarantee)
 """
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import finite
+from tacit.checks import finite, several
 from tacit.curator.cross_domain import TRANSFERS, Catalogues, Released, Transfers
 from tacit.curator.cross_domain_rows import BothDomains
 from tacit.curator.likes import Likes
@@ -33,10 +33,11 @@ from tacit.data.ids import ItemId
 from tacit.data.pairs import TwoDomains
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
-from tacit.ledger import Accounting, Budget, PrivacyLedger, Statement
+from tacit.ledger import Accounting, Budget, Head, PrivacyLedger, Statement
 from tacit.ledger.clock import Clock, now
 from tacit.ledger.stores import Target
 from tacit.mechanisms import SYSTEM_NOISE, Noise
+from tacit.mechanisms.noise import checked_noise
 from tacit.messages.cross_domain import Replacements, TransferModel
 from tacit.messages.private_slates import Popularity, Similarity, Slate
 
@@ -48,16 +49,21 @@ class Curator:
     """Slates from ratings, or releases of two domains, charged to one budget for everybody in them: it protects each user, added or
     removed.
 
-    With a ``target`` (or two domains as the first argument) what is made is ``release``, and the budget is by default epsilon 2 at
-    delta 1e-6, which a single release may use up (basic accounting); ``like``, ``features`` and ``most_likes`` belong to slates.
+    With a ``target`` (or two domains as the first argument) what is made is ``release``, and a ledger without
+    terms of theirs gives a budget of epsilon 2 at delta 1e-6, which a single release may use up (basic accounting); ``like``,
+    ``features`` and ``most_likes`` belong to slates.
     ``catalogues`` are public lists of both domains' items, for ratings that came without; ``public_catalogue`` says that the items
     of such ratings are public all the same, which guarantees then assume.
 
-    ``budget`` is agreed when the ledger first meets these ratings, and never changes (by default epsilon 1 in all; with a delta
-    charges add up by zCDP, unless ``accounting`` says basic). ``like`` is the least rating that counts as a like. ``features`` are
-    public, one row for each item of the catalogue; by default the genres. ``most_likes`` is public, too: how many likes of an item
-    make a difference. Only items that a list names are ever in a slate: one that is known because somebody rated it would tell so.
-    Where there is no list at all, that is an assumption, and said.
+    ``budget`` is agreed when the ledger first meets these ratings, and never changes (with a delta charges add up by zCDP, unless
+    ``accounting`` says basic). A ledger's file that is missing is made for a budget that is stated, and not without: a lost one
+    must not look like a fresh budget. In a ledger that is there, without one, it is what was agreed, or else epsilon 1 in all.
+    With a ``head`` that was noted elsewhere, a file that is missing or older is refused.
+
+    ``like`` is the least rating that counts as a like. ``features`` are public, one row for each item of the
+    catalogue; by default the genres. ``most_likes`` is public, too: how many likes of an item make a difference. Only items that a
+    list names are ever in a slate: one that is known because somebody rated it would tell so. Where there is no list at all, that
+    is an assumption, and said.
 
     ``subject`` names these users in the ledger, by default after their ratings; of two domains it is the same whichever is the
     source. Other ratings of the same users belong to the same subject, which has to be given then: a further pair of domains, or
@@ -81,6 +87,7 @@ class Curator:
         unprotected: Collection[str] = (),
         catalogues: Catalogues | None = None,
         public_catalogue: bool = False,
+        head: Head | None = None,
         noise: Noise = SYSTEM_NOISE,
         clock: Clock = now,
     ) -> None:
@@ -88,7 +95,9 @@ class Curator:
             raise InvalidParameter(
                 "a curator keeps what it was charged in a ledger: name its file, ledger='curator.db'."
             )
-        self.most_likes, self._noise = most_likes, noise
+        if head is not None and isinstance(ledger, PrivacyLedger):
+            raise InvalidParameter("this ledger is open already: give its head to PrivacyLedger.open(..., head=head).")
+        self.most_likes, self._noise = most_likes, checked_noise(noise)
         self._ready: dict[str, Draw] = {}
         self._parts: dict[bytes, Likes] = {}
         self._transfers, self._held = None, None
@@ -104,7 +113,7 @@ class Curator:
             self._name, people, kind = self._transfers.name, self._transfers.people, TRANSFERS
         users = f"users of {people}" if subject is None else subject
         self._account = SlateAccount(
-            ledger, users, budget, accounting, unprotected, noise, clock, kind, named=subject is not None
+            ledger, users, budget, accounting, unprotected, noise, clock, kind, named=subject is not None, head=head
         )
 
     def __repr__(self) -> str:  # not how many users: whether one is there is private
@@ -134,6 +143,7 @@ class Curator:
 
     @property
     def ledger(self) -> PrivacyLedger:
+        """The ledger that releases are charged to; `head()` of it may be noted elsewhere."""
         return self._account.ledger
 
     def plan(
@@ -147,7 +157,10 @@ class Curator:
         among: Sequence[ItemId] | None = None,
         **options: Any,
     ) -> Plan:
-        """How ``slate`` would go about it, why, and what it would cost (tacit.curator.plan). Reads no rating, charges nothing."""
+        """How ``slate`` would go about it, why, and what it would cost (tacit.curator.plan). Reads no rating, charges nothing.
+
+        ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
+        """
         part = self._part(among)
         require_options(options)
         return plan(
@@ -182,6 +195,7 @@ class Curator:
 
         Slates from counts or a kernel are charged once, together. Without a ``request_id`` it is the greedy one, always the same;
         each id has a slate of its own, drawn from what is released already, with the id as seed. It costs nothing.
+        ``k`` is a number of items, ``epsilon`` is in nats of privacy loss.
         """
         made, part = self.plan(k, epsilon, slates, among=among, **options), self._part(among)
         if request is not None and made.route not in WEIGHED:
@@ -228,6 +242,7 @@ class Curator:
         all, and the counts themselves are drawn, and promise, a smaller epsilon without a delta. ``plan`` shows it beforehand.
         Of each person ``likes_each`` likes count, in equal shares if she has more. A new ``request_id`` is a new release, of what
         the ratings are by then.
+        ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
         """
         part = self._part(among)
         made = self.plan(1, epsilon, None, delta=delta, among=among, route=Route.COUNTS, likes_each=likes_each)
@@ -247,7 +262,10 @@ class Curator:
         among: Sequence[ItemId] | None = None,
         request_id: str | None = None,
     ) -> Similarity:
-        """A noisy kernel of who likes what together, for any number of slates; of at most 1,000 items. As ``popularity``, once."""
+        """A noisy kernel of who likes what together, for any number of slates; of at most 1,000 items. As ``popularity``, once.
+
+        ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
+        """
         if not self._account.delta:
             raise InvalidParameter(
                 f"a kernel with Gaussian noise needs a budget with a delta, and this one is {self.statement().terms.budgets[0]}: "
@@ -296,6 +314,7 @@ class Curator:
 
         The same release again, also after a crash or from another process, is the same bytes for the same charge. A new
         ``request_id`` is a new release, of what the ratings are by then.
+        ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
         """
         if self._transfers is None:
             raise InvalidParameter(
@@ -306,13 +325,21 @@ class Curator:
             self._account, epsilon, delta, mode=mode, request_id=request_id, noise=self._noise, **options
         )
 
-    def titles(self, slate: Slate) -> tuple[str, ...]:
+    def titles(self, items: Slate | Iterable[Any]) -> tuple[str, ...]:
+        """The titles of a slate, or of items by their ids; of two domains those of either. Public."""
+        wanted = items.items if isinstance(items, Slate) else several("the items of titles", items)
+        if self._transfers is not None:
+            return tuple(self._transfers.title(item) for item in wanted)
         catalogue = self._likes.catalogue
-        return tuple(catalogue.title(catalogue.code(cast(ItemId, item))) for item in slate.items)
+        return tuple(catalogue.title(catalogue.code(cast(ItemId, item))) for item in wanted)
 
     def statement(self) -> Statement:
         """What was promised to these users so far, spent and left."""
         return self._account.statement()
+
+    def head(self) -> Head:
+        """How far the ledger has come. Note it elsewhere after a release; given to the next start, it refuses an older copy."""
+        return self.ledger.head()
 
     def close(self) -> None:
         """Closes the ledger, if this curator opened it."""

@@ -39,15 +39,16 @@ NOBODY = pure(0.0, ONE_USER)
 class PrivateTraining:
     """How to fit a network privately; what is None is left to `tacit.curator.training.train_privately`."""
 
-    epsilon: float
-    delta: float
-    steps: int | None = None
+    epsilon: float  # nats
+    delta: float  # a probability
+    steps: int | None = None  # steps of the training
     rate: Fraction | float | None = None  # of the users in each step
-    clip: float | None = None
+    clip: float | None = None  # the longest gradient of one user that counts, as a norm
     rows_per_user: int | None = None
     learning_rate: float | None = None
 
     def settings(self) -> dict[str, Any]:
+        """The parameters that were given, by name: what the training is told."""
         named = {name: getattr(self, name) for name in self.__slots__}
         return {name: value for name, value in named.items() if value is not None}
 
@@ -239,6 +240,10 @@ def _mask(look_alikes: object, ratings: Ratings, dimension: int) -> NDArray[np.b
 
 
 def _check_ratings(ratings: Ratings, model: str) -> None:
+    if not isinstance(ratings, Ratings):
+        raise InvalidParameter(
+            f"a store is fitted to Ratings, not to {type(ratings).__name__}: fit(tacit.data.load('movielens-small'))."
+        )
     if not len(ratings):
         raise InvalidParameter(f"{ratings.name!r} has no ratings to fit a model to.")
     if not 0.0 <= ratings.scale.low < ratings.scale.high <= TOP:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from tacit.checks import several
 from tacit.curator.fit import listed_items
 from tacit.data.catalogue import Catalogue
 from tacit.data.ids import ItemId
@@ -82,7 +83,7 @@ class Likes:
         """The places of a public part of the items, ascending; None for all."""
         if among is None:
             return None
-        places = np.unique([self.catalogue.code(item) for item in among]).astype(np.int64)
+        places = np.unique([self.catalogue.code(item) for item in several("`among`", among)]).astype(np.int64)
         if not places.size:
             raise InvalidParameter("`among` must name at least one item.")
         return places

@@ -46,10 +46,10 @@ class PrivateLookAlikes:
     All of these are public constants. ``name`` stands for this release in the ledger: the same name gives the kept one again.
     """
 
-    epsilon: float
-    delta: float | None = 1e-6
+    epsilon: float  # nats
+    delta: float | None = 1e-6  # a probability
     count: int = 3000
-    radius: float | None = None
+    radius: float | None = None  # L1 distance of features
     spread: float = 0.02
     seed: int = 0
     grid_prototypes: int = 8

@@ -15,9 +15,10 @@ from tacit.curator.agreeing import agree, known_terms, require_fits, require_nam
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged
 from tacit.guarantees import ONE_USER, Guarantee, Release
 from tacit.guarantees.zcdp import rho_exactly
-from tacit.ledger import Accounting, Budget, PrivacyLedger, Receipt, Statement, Terms
+from tacit.ledger import Accounting, Budget, Head, PrivacyLedger, Receipt, Statement, Terms
 from tacit.ledger.accounting import allowance
 from tacit.ledger.amounts import NOTHING_SPENT
+from tacit.ledger.beginning import begun
 from tacit.ledger.clock import Clock
 from tacit.ledger.names import name
 from tacit.ledger.privacy import MOST_BYTES
@@ -68,6 +69,7 @@ class SlateAccount:
         kind: "Kind | None" = None,
         *,
         named: bool = True,
+        head: Head | None = None,
     ) -> None:
         self.subject, self._noise, self._clock = name("the subject", subject), noise, clock
         self._named, self._new = named, False
@@ -75,7 +77,11 @@ class SlateAccount:
         self.kind = SLATES if kind is None else kind
         wished = None if budget is None else self._terms(budget, accounting, unprotected)
         self._own = not isinstance(ledger, PrivacyLedger)
-        self.ledger = ledger if isinstance(ledger, PrivacyLedger) else PrivacyLedger.open_or_create(ledger, clock=clock)
+        self.ledger = (
+            ledger
+            if isinstance(ledger, PrivacyLedger)
+            else begun(ledger, with_budget=budget is not None, head=head, clock=clock)
+        )
         try:
             self.terms = self._agreed(wished, accounting, unprotected)
         except BaseException:

@@ -34,16 +34,18 @@ class Plan:
     options: Options
     slates: int | None
     epsilon: float
-    delta: float
+    delta: float  # a probability
     each: Guarantee
     total: Guarantee
 
     @property
     def k(self) -> int:
+        """How many items a slate has."""
         return self.options.k
 
     @property
     def once(self) -> bool:
+        """Whether one release serves all slates, so that it is charged once."""
         return self.route in ONCE
 
     def __str__(self) -> str:
@@ -71,6 +73,8 @@ def plan(
 
     ``rank`` is that of the public features, if similarity is public (None: at least k). ``accounting`` says how a ledger adds the
     slates up: basic, zcdp, or (None) the better of the two for so many slates.
+    ``epsilon`` is in nats, ``delta`` a probability. Likes are whole numbers: ``most_likes`` of an item make a difference,
+    ``likes_each`` of a person count.
     """
     options = Options(items, k, most_likes, likes_each, candidates, threshold, sampler)
     wanted = _Wanted(

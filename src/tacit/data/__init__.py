@@ -9,8 +9,9 @@ Everything is imported when first used: ``import tacit.data`` loads neither pola
     split = tacit.data.holdout(ratings, 0.2, rng=np.random.default_rng(1))
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tacit.loading import on_demand
 
 if TYPE_CHECKING:
     from tacit.data.assemble import Duplicates, Outside, from_arrays
@@ -64,7 +65,6 @@ _HOMES = {
     "store": ["read", "write"],
     "world": ["synthetic"],
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "COUNTS",
@@ -111,11 +111,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'tacit.data' has no attribute {name!r}")
-    return getattr(import_module(f"tacit.data.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = on_demand(__name__, _HOMES)

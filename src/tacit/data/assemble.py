@@ -85,6 +85,8 @@ def from_arrays(
     What lies outside of the scale is refused, or with ``outside="clip"`` moved to its nearer end; what is not finite, or between
     two steps, is refused always.
     """
+    if not isinstance(scale, Scale):
+        raise InvalidParameter("scale must be a Scale: tacit.data.STARS, HALF_STARS or Scale(low, high).")
     values = _value_column(ratings)
     stamps = None if times is None else _time_column(times)
     raw = [_id_column("users", users), _id_column("items", items)]

@@ -46,6 +46,7 @@ class Catalogue:
         return f"Catalogue({len(self):,} items{genres})"
 
     def id(self, code: int) -> ItemId:
+        """The item's id, as its file had it, by its code (0 to the number of items less 1)."""
         return ItemId(self.ids[checked_code("item", code, len(self))].item())
 
     def code(self, item: ItemId) -> int:
@@ -56,10 +57,12 @@ class Catalogue:
         return code
 
     def title(self, code: int) -> str:
+        """The item's title by its code; its id, as text, where there are no titles."""
         code = checked_code("item", code, len(self))
         return self.titles[code] if self.titles is not None else str(self.ids[code])
 
     def genres_of(self, code: int) -> tuple[str, ...]:
+        """The item's genres by its code; none where the catalogue has no genres."""
         code = checked_code("item", code, len(self))
         if self.genres is None:
             return ()

@@ -35,6 +35,7 @@ class Description:
     citation: str
 
     def as_dict(self) -> dict[str, Any]:
+        """The same by name, for JSON."""
         return asdict(self)
 
 

@@ -36,6 +36,7 @@ class Entities:
         return np.bincount(self.codes, minlength=len(self)).astype(np.int64)
 
     def select(self, users: NDArray[Any]) -> "Entities":
+        """The entities of these users, by their codes, in that order."""
         return Entities(self.kind, self.names, self.codes[users])
 
     @classmethod

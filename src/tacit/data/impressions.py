@@ -59,4 +59,5 @@ class Impressions:
 
     @property
     def n_items(self) -> int:
+        """How many items there are, shown or not."""
         return int(self.item_ids.size)

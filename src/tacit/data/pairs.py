@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import whole
 from tacit.data.ids import Codes, Ids, encode
@@ -29,6 +29,7 @@ class TwoDomains:
 
     @property
     def n_users(self) -> int:
+        """How many users are in both domains."""
         return self.source.n_users
 
     @property
@@ -37,6 +38,7 @@ class TwoDomains:
         return np.flatnonzero((self.source.counts > 0) & (self.target.counts > 0)).astype(np.int32)
 
     def reversed(self) -> "TwoDomains":
+        """The same with source and target changed over."""
         return TwoDomains(self.target, self.source)
 
     def at_least(self, ratings: int) -> "TwoDomains":
@@ -49,16 +51,19 @@ class TwoDomains:
     @classmethod
     def align(cls, source: Ratings, target: Ratings) -> "TwoDomains":
         """Give both domains the union of their users, in ascending order of id."""
+        if not (isinstance(source, Ratings) and isinstance(target, Ratings)):
+            raise InvalidParameter("two domains are two sets of Ratings: align(source, target).")
         users, places = encode(np.concatenate(_same_kind(source.user_ids, target.user_ids)))
         first, second = places[: source.n_users], places[source.n_users :]
         return cls(_moved(source, users, first), _moved(target, users, second))
 
     @classmethod
-    def by_items(cls, ratings: Ratings, in_source: NDArray[np.bool_]) -> "TwoDomains":
+    def by_items(cls, ratings: Ratings, in_source: ArrayLike) -> "TwoDomains":
         """One set of ratings cut in two by item: those where the mask is true are the source."""
-        if in_source.shape != (ratings.n_items,) or in_source.dtype != np.bool_:
+        mask = np.asarray(in_source)
+        if mask.shape != (ratings.n_items,) or mask.dtype != np.bool_:
             raise InvalidParameter(f"in_source must be {ratings.n_items:,} true-or-false values, one for each item.")
-        return cls(_cut(ratings, in_source, "source"), _cut(ratings, ~in_source, "target"))
+        return cls(_cut(ratings, mask, "source"), _cut(ratings, ~mask, "target"))
 
 
 def _same_kind(first: Ids, second: Ids) -> tuple[Ids, Ids]:

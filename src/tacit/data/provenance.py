@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
+    """Where data come from, under what licence, and how to cite them."""
+
     source: str = "unknown"
     licence: str = "unknown: ask its owner before passing it on"
     citation: str = ""

@@ -49,6 +49,7 @@ class Ratings:
 
     @property
     def n_users(self) -> int:
+        """How many users there are, with ratings or without."""
         return int(self.user_ids.size)
 
     @property
@@ -85,6 +86,7 @@ class Ratings:
         return slice(int(self.starts[user]), int(self.starts[user + 1]))
 
     def user_id(self, code: int) -> UserId:
+        """The user's id, as its file had it, by her code (0 to the number of users less 1)."""
         return UserId(self.user_ids[checked_code("user", code, self.n_users)].item())
 
     def user_code(self, user: UserId) -> int:
@@ -133,6 +135,7 @@ class Ratings:
             yield name, replace(part, name=f"{self.name}, {self.entities.kind} {name}")
 
     def with_entities(self, entities: Entities | None) -> "Ratings":
+        """The same ratings, with these entities for their users; with None, without any."""
         return replace(self, entities=entities)
 
     def describe(self) -> Description:

@@ -93,6 +93,10 @@ def load(name: str | Path, **options: Any) -> DataSet:
 
     The name ``synthetic`` always gives the same world, unless ``rng`` is passed.
     """
+    if not isinstance(name, str | os.PathLike):
+        raise InvalidParameter(
+            f"a data set is loaded by its name, file or folder, a text, not by {type(name).__name__}: load('movielens-small')."
+        )
     if name == "movielens-small":
         from tacit.data.readers.movielens_small import read_movielens_small
 

@@ -17,8 +17,8 @@ _TOLERANCE = 1e-3  # of a step; ratings are float32
 class Scale:
     """From ``low`` to ``high``, in steps of ``step`` if there is one. ``high`` may be infinite, as for counts."""
 
-    low: float
-    high: float
+    low: float  # the lowest rating, in stars or whatever is counted
+    high: float  # the highest rating, likewise
     step: float | None = None
 
     def __post_init__(self) -> None:
@@ -57,6 +57,7 @@ class Scale:
         return np.clip(moved, self.low, self.high).astype(np.float32)
 
     def without_step(self) -> "Scale":
+        """The same range of ratings, any number within it allowed."""
         return Scale(self.low, self.high)
 
 

@@ -23,11 +23,14 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
+    """Ratings to fit with, and held-out ratings of the same users and items to test with."""
+
     train: Ratings
     test: Ratings
 
     @property
     def sizes(self) -> Sizes:
+        """How many ratings are in each part."""
         return Sizes(len(self.train), len(self.test))
 
     def __repr__(self) -> str:
@@ -50,7 +53,7 @@ def crossfold(ratings: Ratings, folds: int = 5, *, rng: np.random.Generator) -> 
 
 
 def leave_out_per_user(ratings: Ratings, n: int = 1, *, keep: int = 1, rng: np.random.Generator) -> Split:
-    """Up to ``n`` random rows of each user for testing; at least ``keep`` rows of each stay for training."""
+    """Up to ``n`` random ratings of each user for testing; at least ``keep`` ratings of each stay for training."""
     whole("n", n, least=1)
     whole("keep", keep, least=0)
     taken = np.clip(ratings.counts - keep, 0, n)

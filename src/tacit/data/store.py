@@ -112,6 +112,8 @@ def _table(ratings: Ratings) -> Any:
     import polars as pl
     import pyarrow as pa
 
+    if not isinstance(ratings, Ratings):
+        raise InvalidParameter(f"what is written is Ratings, not {type(ratings).__name__}: write(ratings, path).")
     catalogue, entities, scale = ratings.catalogue, ratings.entities, ratings.scale
     head = {
         "format": _FORMAT,

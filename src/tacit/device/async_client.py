@@ -23,41 +23,48 @@ if TYPE_CHECKING:
 
 
 class AsyncClient(AtHome):
-    """``tacit.Client`` for asyncio and trio. It opens with ``async with``; a thread beside the loop draws and writes."""
+    """``tacit.Client`` for asyncio and trio. It opens with ``async with``; a thread beside the loop draws and writes.
+
+    ``timeout`` is in seconds, for each of ``tries`` attempts.
+    """
 
     def __init__(
         self,
         server: str,
-        place: Target,
+        ledger: Target,
         *,
         transport: "httpx.AsyncBaseTransport | None" = None,
         **options: Unpack[ClientOptions],
     ) -> None:
-        conversation, self._httpx, settings, self._longest = opening(server, place, **options)
+        conversation, self._httpx, settings, self._longest = opening(server, ledger, **options)
         super().__init__(conversation)
         self._http: httpx.AsyncClient = self._httpx.AsyncClient(transport=transport, **settings)
 
     async def recommend(self, k: int = 5, t: int = 1, *, eta: Eta = 0.1) -> tuple[int | str, ...]:
-        """As ``Client.recommend``."""
+        """The ids of the ``t`` best items of a slate of ``k``, best first, as ``Client.recommend`` gives them.
+
+        ``eta`` is the L1 distance of features between which one nat is lost: larger is more private.
+        """
         return await self._run(self._conversation.recommend(k, t, eta))
 
     async def choose(self, context: str = "") -> Choice | None:
-        """As ``Client.choose``."""
+        """Asks for an offer and chooses from it privately, as ``Client.choose``; None: nothing to show."""
         return await self._run(self._conversation.choose(context))
 
     async def shown(self, choice: Choice) -> str:
-        """As ``Client.shown``."""
+        """Notes that the choice is on the screen, reports it, and gives the answer in a word, as ``Client.shown``."""
         return await self._run(self._conversation.shown(choice))
 
     async def flush(self) -> int:
-        """As ``Client.flush``."""
+        """Sends the reports that have no final answer, and returns how many still have none."""
         return await self._run(self._conversation.flush())
 
     async def clicks(self) -> int:
-        """As ``Client.clicks``."""
+        """Sends one randomised bit for every display whose window is over, clicked or not; how many still wait."""
         return await self._run(self._conversation.clicks())
 
     async def aclose(self) -> None:
+        """Closes the connection and the ledger. What was shown and not answered is sent by the next start's ``flush``."""
         await self._http.aclose()
         self._conversation.close()
 

@@ -1,6 +1,6 @@
 """What a client does without a word to anybody: the same for the one that waits and the one that awaits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -37,20 +37,23 @@ class AtHome:
             self._conversation.device.forget(item)
 
     def ask(self, eta: Eta = 0.1) -> Signal:
-        """Draws this slot's signal now, to be sent by ``recommend`` at a time of the calendar."""
+        """Draws this slot's signal now, to be sent by ``recommend`` at a time of the calendar.
+
+        ``eta`` is the L1 distance of features between which one nat is lost: larger is more private.
+        """
         with self._conversation.lock:
             return self._conversation.device.ask(eta)
 
-    def titles(self, picked: Sequence[int | str] | Choice) -> tuple[str, ...]:
-        """The titles of picked items, or of a choice."""
-        if isinstance(picked, Choice):
-            return tuple(self.catalogue.title(item) for item in picked.items)
-        return self._conversation.device.titles(tuple(picked))
+    def titles(self, items: Iterable[int | str] | Choice) -> tuple[str, ...]:
+        """The titles of picked items, by their ids, or of a choice."""
+        if isinstance(items, Choice):
+            return tuple(self.catalogue.title(item) for item in items.items)
+        return self._conversation.device.titles(items)
 
     def readings(
         self, eta: Eta = 0.1, population: NDArray[Any] | None = None, *, rng: np.random.Generator | None = None
     ) -> Readings:
-        """What one signal promises, in plain numbers. For her eyes only."""
+        """What one signal promises, in plain numbers; ``eta`` is an L1 distance of features. For her eyes only."""
         with self._conversation.lock:
             return self._conversation.device.readings(eta, population, rng=rng)
 
@@ -65,6 +68,7 @@ class AtHome:
             return self._conversation.device.revoke()
 
     def consent_state(self) -> Consent:
+        """What she last said about offers, and when; not granted before she said anything."""
         return self._conversation.device.consent_state()
 
     def note_click(self, choice: Choice) -> None:

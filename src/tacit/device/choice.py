@@ -43,6 +43,7 @@ class Choice:
         return ShuffledReport(self.batch, self.group, self.item, self.report_token)
 
     def with_token(self, report_token: str | None) -> "Choice":
+        """The same choice with the blind token that its shuffled report will carry."""
         return replace(self, report_token=report_token)
 
     def extra(self) -> bytes:

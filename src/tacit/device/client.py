@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Client(AtHome):
-    """One user's device and one server. ``place`` is the device's own file; budget, limits and the rest are those of ``Device``.
+    """One user's device and one server. ``ledger`` is the device's own file; budget, limits and the rest are those of ``Device``.
 
     The profile is in memory and stays there. What leaves: this slot's signal, requests for offers, what was shown, randomised
     clicks. ``name`` is the server's in the ledger (its address, if none is given): budgets and reports hang on it. ``timeout`` is
@@ -35,12 +35,12 @@ class Client(AtHome):
     def __init__(
         self,
         server: str,
-        place: Target,
+        ledger: Target,
         *,
         transport: "httpx.BaseTransport | None" = None,
         **options: Unpack[ClientOptions],
     ) -> None:
-        conversation, self._httpx, settings, self._longest = opening(server, place, **options)
+        conversation, self._httpx, settings, self._longest = opening(server, ledger, **options)
         super().__init__(conversation)
         self._http: httpx.Client = self._httpx.Client(transport=transport, **settings)
         try:
@@ -51,7 +51,9 @@ class Client(AtHome):
 
     def recommend(self, k: int = 5, t: int = 1, *, eta: Eta = 0.1) -> tuple[int | str, ...]:
         """The ids of the ``t`` best items of a slate of ``k``, best first. Sends this slot's signal, the same bytes each time, and
-        picks here. Fetch the content of the whole slate, or the fetching tells what was picked."""
+        picks here. Fetch the content of the whole slate, or the fetching tells what was picked.
+        ``eta`` is the L1 distance of features between which one nat is lost: larger is more private.
+        """
         return self._run(self._conversation.recommend(k, t, eta))
 
     def choose(self, context: str = "") -> Choice | None:
@@ -73,6 +75,7 @@ class Client(AtHome):
         return self._run(self._conversation.clicks())
 
     def close(self) -> None:
+        """Closes the connection and the ledger. What was shown and not answered is sent by the next start's ``flush``."""
         self._http.close()
         self._conversation.close()
 

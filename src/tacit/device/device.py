@@ -14,14 +14,14 @@ choice = device.choose(shop.offer(device.offer_request("sport")))
 shop.bill(device.shown(choice))
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import whole
+from tacit.checks import several, whole
 from tacit.device import multi_selection
 from tacit.device.accounts import Accounts
 from tacit.device.choice import Choice
@@ -38,6 +38,7 @@ from tacit.ledger import Budget, Consent, DisplayLedger, Head, Period, PrivacyLe
 from tacit.ledger.clock import Clock, now
 from tacit.ledger.stores import Target
 from tacit.mechanisms import SYSTEM_NOISE, Noise
+from tacit.mechanisms.noise import checked_noise
 from tacit.messages.multi_selection import Eta, Reply, Request, Signal, exact_eta
 from tacit.messages.private_selection import Engagement, Impression, Offer, OfferRequest, ShuffledReport
 from tacit.models.features import FeatureSpace, version_of
@@ -56,8 +57,10 @@ class Public(Protocol):
 
 
 class Device:
-    """One user's device. ``budget`` is what signals may cost, in epsilon per unit of L1 distance; it is agreed when the file is
-    first opened with one, and never changes. Without one the device asks for no slates.
+    """One user's device. Its ``ledger`` is a file of its own, made at the first start.
+
+    ``budget`` is what signals may cost, in epsilon (nats) per unit of L1 distance; it is agreed when the file is first opened with
+    one, and never changes. Without one the device asks for no slates.
 
     ``refresh`` and ``per_period`` say when a fresh signal may be drawn: once in each month or day, or in each of ``per_period``
     equal parts of it. They are agreed like the budget, and no slot is longer than the budget's period.
@@ -71,7 +74,7 @@ class Device:
 
     def __init__(
         self,
-        place: Target,
+        ledger: Target,
         store: Public,
         *,
         budget: Budget | None = None,
@@ -90,11 +93,15 @@ class Device:
             raise InvalidParameter("a device has one budget: Budget(epsilon=10, per='month').")
         if not isinstance(limits or Limits(), Limits) or not isinstance(overall, Overall | None):
             raise InvalidParameter("limits are Limits(...), and overall is Overall(radius, budget).")
+        if not (hasattr(store, "items") and hasattr(store, "space")):
+            raise InvalidParameter(
+                "a device has a ledger's file and a store, in this order: Device('me.db', tacit.fit(ratings))."
+            )
         if scorer is not None and scorer.dimension != store.space.dimension:
             raise InvalidParameter(f"the scorer takes {scorer.dimension} features, not {store.space.dimension}.")
         self.items, self.space = store.items, store.space
         self.refresh, self.per_period = checked(refresh, per_period)
-        self._scorer, self._noise, self._clock = scorer, noise, clock
+        self._scorer, self._noise, self._clock = scorer, checked_noise(noise), clock
         self._profile, self._version = Profile(), version_of(self.space)
         if private_scorer is None and scorer is not None:
             private_scorer = store_scorer(self.items, scorer)
@@ -104,7 +111,7 @@ class Device:
             require_within(self.refresh, budget.per)
             terms = multi_selection.terms_of(self.space, budget, noise)
             require_exact(budget, terms)
-        self._ledger = PrivacyLedger.open_or_create(place, head=head, clock=clock)
+        self._ledger = PrivacyLedger.open_or_create(ledger, head=head, clock=clock)
         try:
             self._accounts = Accounts(self._ledger, self._limits, overall, noise=noise, clock=clock)
             self._memos = None if terms is None else Memos(self._ledger, terms, self.refresh, self.per_period)
@@ -208,9 +215,12 @@ class Device:
         estimates = multi_selection.estimates_at(self._features, estimate, len(codes))
         return tuple(self.items.id(codes[place]) for place in multi_selection.best(estimates, wanted))
 
-    def titles(self, picked: tuple[int | str, ...]) -> tuple[str, ...]:
-        """The titles of picked items."""
-        return tuple(self.items.title(self.items.code(item)) for item in picked)
+    def titles(self, items: Iterable[int | str] | Choice) -> tuple[str, ...]:
+        """The titles of picked items, by their ids, or of a choice."""
+        if isinstance(items, Choice):  # a candidate's id is a text, whatever the store's ids are
+            by_text = {str(one): code for code, one in enumerate(self.items.ids.tolist())}
+            return tuple(self.items.title(by_text[item]) if item in by_text else item for item in items.items)
+        return tuple(self.items.title(self.items.code(item)) for item in several("the items of titles", items))
 
     def readings(
         self,
@@ -247,6 +257,7 @@ class Device:
         return self._selecting.consent(False)
 
     def consent_state(self) -> Consent:
+        """What she last said about offers, and when; not granted before she said anything."""
         return self._selecting.consent_state()
 
     def offer_request(self, context: str = "") -> OfferRequest:
@@ -318,6 +329,7 @@ class Device:
         return self._ledger.head()
 
     def close(self) -> None:
+        """Closes the ledger's file. The profile was never written, and is gone with this object."""
         self._ledger.close()
 
     def __enter__(self) -> Self:

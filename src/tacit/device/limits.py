@@ -29,11 +29,11 @@ class Limits:
     """
 
     budget: Budget = _DAILY
-    most_epsilon: float = 1.0
+    most_epsilon: float = 1.0  # nats
     rules: frozenset[Rule] = PRIVATE_RULES
     non_private: bool = False
-    lifetime: float | None = None
-    click_epsilon: float | None = 1.0
+    lifetime: float | None = None  # nats
+    click_epsilon: float | None = 1.0  # nats
     click_window: int = 0
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class Overall:
     every server sees that: what she does at one then shows at the others.
     """
 
-    radius: float
+    radius: float  # L1 distance of features
     budget: Budget = field(default_factory=lambda: replace(_DAILY))
 
     def __post_init__(self) -> None:
@@ -80,9 +80,11 @@ class Overall:
 
     @property
     def protects(self) -> Neighbours:
+        """Features within the radius, in L1 distance."""
         return Neighbours.features("L1", self.radius)
 
     def terms(self, noise: Noise, limits: Limits) -> Terms:
+        """What is agreed with the ledger for all servers together, for good."""
         unprotected = limits.terms(noise).unprotected
         return Terms.of(self.budget, self.protects, unprotected=unprotected)
 

@@ -66,6 +66,8 @@ def eta_for(budget: Budget, asks: int = 1) -> Fraction:
 
 def codes_of(reply: Reply, items: Items) -> list[int]:
     """The codes of a slate's items; refuses what this device does not know."""
+    if not isinstance(reply, Reply):
+        raise InvalidParameter("a device picks from a server's Reply: device.pick(server.answer(signal)).")
     try:
         return [items.code_of_number(number) for number in reply.items]
     except UnknownName:

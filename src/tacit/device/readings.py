@@ -51,7 +51,7 @@ class Neighbourhood:
     """Among look-alikes: at least a share ``quantile`` of clusters of 5 has at most the diameter that ``guarantee`` is read at."""
 
     quantile: float
-    radius: float
+    radius: float  # L1 distance of features
     guarantee: Guarantee
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Neighbourhood:
 class Readings:
     """One signal, read at several distances."""
 
-    eta: Fraction
+    eta: Fraction  # L1 distance for one nat of loss
     signal: Guarantee  # epsilon per unit of L1 distance
     one_rating: OneRating | None  # None where features are not made of counts
     neighbourhood: tuple[Neighbourhood, ...]  # empty without a population

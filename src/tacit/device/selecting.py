@@ -59,6 +59,10 @@ class Selecting:
 
     def shown(self, choice: Choice) -> Impression:
         """Marks first, then gives what may leave."""
+        if not isinstance(choice, Choice):
+            raise InvalidParameter(
+                "what was shown is a Choice; where device.choose(offer) gave None, nothing is shown."
+            )
         choice.impression()  # refuses what is to be shuffled
         return Choice.of(self._displays.mark_shown(choice.server, choice.token)).impression()
 
@@ -74,6 +78,8 @@ class Selecting:
         return [one.shuffled() for one in found if one.report_token is not None]
 
     def settled(self, what: Choice | Impression | ShuffledReport | Engagement, outcome: str, server: str) -> None:
+        if not isinstance(what, Choice | Impression | ShuffledReport | Engagement):
+            raise InvalidParameter("what was answered is a Choice, an Impression, a ShuffledReport or an Engagement.")
         server = what.server if isinstance(what, Choice) else server_name(server)
         try:
             Settlement(outcome)  # every answer that a ledger gives is final; what is none of them is asked again

@@ -55,12 +55,14 @@ class Settings:
             raise InvalidParameter(f"{os.fspath(file)} says what is not known here: {', '.join(unknown)}.")
 
     def text(self, name: str) -> str:
+        """The text of that name; refused where it is something else."""
         value = self.members[name]
         if not isinstance(value, str):
             raise InvalidParameter(f"{name} must be a text.")
         return value
 
     def place(self, name: str) -> Path:
+        """The file or folder of that name, beside the settings unless it is absolute."""
         return self._folder / self.text(name)
 
     def public(self, text: str) -> bytes:
@@ -71,6 +73,7 @@ class Settings:
 
 
 def entity_settings(file: str | os.PathLike[str]) -> Settings:
+    """An entity's settings (TOML), with all names checked; what they name is read later."""
     return Settings(file, _ENTITY, _MAY)
 
 

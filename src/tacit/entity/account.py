@@ -13,9 +13,10 @@ from tacit.entity.charges import Charges
 from tacit.entity.marks import Mark
 from tacit.errors import BudgetExhausted, Conflict, InvalidParameter, LedgerDamaged, UnknownSubject
 from tacit.guarantees import ONE_USER, Guarantee, pure
-from tacit.ledger import Accounting, Budget, PrivacyLedger, Statement, Terms, price
+from tacit.ledger import Accounting, Budget, Head, PrivacyLedger, Statement, Terms, price
 from tacit.ledger.accounting import MEASURES, allowance
 from tacit.ledger.amounts import DELTA_DIGITS, NOTHING_SPENT, Cost, shown
+from tacit.ledger.beginning import begun
 from tacit.ledger.clock import Clock
 from tacit.ledger.names import name
 from tacit.ledger.privacy import MOST_BYTES
@@ -40,11 +41,16 @@ class EntityAccount:
         clock: Clock,
         *,
         entity: str,
+        head: Head | None = None,
     ) -> None:
         self.subject, self._notes = name("the subject", subject), name("the entity's notes", f"{_NOTES} {entity}")
         wished = None if budget is None else _terms(budget, accounting, unprotected)
         self._own = not isinstance(ledger, PrivacyLedger)
-        self.ledger = ledger if isinstance(ledger, PrivacyLedger) else PrivacyLedger.open_or_create(ledger, clock=clock)
+        self.ledger = (
+            ledger
+            if isinstance(ledger, PrivacyLedger)
+            else begun(ledger, with_budget=budget is not None, head=head, clock=clock)
+        )
         self._charges = Charges.beside(self.ledger)
         try:
             self.terms = self._agreed(wished, accounting, unprotected)

@@ -1,6 +1,6 @@
 """An entity: beside one organisation's users, with their rows in its memory, a ledger in its file and a journal beside that.
 
-    entity = Entity(rows, "hospital.db", name="north", key=key, coordinator=pinned, catalogue=items)
+    entity = Entity(rows, "hospital.db", name="north", key=key, coordinator=pinned, catalogue=items, budget=budget)
     reply = entity.answer(message)         # to each message of the coordinator's; None where nothing is to be sent
     fit = entity.fit()                     # with the shared model, once it has come; stays inside
 
@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from tacit.checks import several
 from tacit.entity.account import SUBJECT, EntityAccount
 from tacit.entity.blend import BlendedFit
 from tacit.entity.fitting import Tuning, fit_model
@@ -26,10 +27,11 @@ from tacit.entity.policy import Policy
 from tacit.entity.rows import PrivateRows, Rows
 from tacit.entity.runs import Runs
 from tacit.errors import InvalidParameter
-from tacit.ledger import Accounting, Budget, PrivacyLedger, Statement
+from tacit.ledger import Accounting, Budget, Head, PrivacyLedger, Statement
 from tacit.ledger.clock import Clock, now
 from tacit.ledger.stores import Target, is_postgresql
 from tacit.mechanisms import SYSTEM_NOISE, Noise
+from tacit.mechanisms.noise import checked_noise
 from tacit.messages.federated_prototypes_frame import KEY_BYTES, open_frame, public_of
 from tacit.messages.federated_prototypes_manifest import Manifest
 from tacit.messages.federated_prototypes_model import SharedModel
@@ -46,8 +48,10 @@ class Entity:
     rows of the same user are added up.
 
     ``key`` signs replies (32 bytes, Ed25519); ``coordinator`` is the public key that every message must be signed with. ``budget``
-    is what all runs together may cost the users; it is agreed when the ledger is first opened, and never changes. ``policy`` is
-    what a single run may ask for. The ``journal`` is a folder beside the ledger's file, unless it is named; lose neither.
+    is what all runs together may cost the users; it is agreed when the ledger is first opened, and never changes. A ledger's file
+    that is missing is made for a budget that is stated, and not without: a lost one must not look like a fresh budget. With a
+    ``head`` that was noted elsewhere, a file that is missing or older is refused. ``policy`` is what a single run may ask for. The
+    ``journal`` is a folder beside the ledger's file, unless it is named; lose neither.
     """
 
     def __init__(
@@ -66,17 +70,23 @@ class Entity:
         policy: Policy | None = None,
         journal: str | os.PathLike[str] | None = None,
         subject: str = SUBJECT,
+        head: Head | None = None,
         noise: Noise = SYSTEM_NOISE,
         clock: Clock = now,
     ) -> None:
-        self.name, self._noise = entity_name(name), noise
+        self.name, self._noise = entity_name(name), checked_noise(noise)
         public_of(key)  # refuses what is no key
         if len(coordinator) != KEY_BYTES:
             raise InvalidParameter(f"the coordinator's public key is {KEY_BYTES} bytes.")
+        if head is not None and isinstance(ledger, PrivacyLedger):
+            raise InvalidParameter("this ledger is open already: give its head to PrivacyLedger.open(..., head=head).")
+        catalogue = several("a catalogue", catalogue)
         self._rows = PrivateRows(rows, catalogue, users)
         place = Journal(_folder(ledger) if journal is None else journal)
         catalogue_id = catalogue_hash(catalogue)
-        self._account = EntityAccount(ledger, subject, budget, accounting, unprotected, clock, entity=self.name)
+        self._account = EntityAccount(
+            ledger, subject, budget, accounting, unprotected, clock, entity=self.name, head=head
+        )
         self._runs = Runs(
             self.name,
             bytes(key),
@@ -164,7 +174,12 @@ class Entity:
         self._runs.require_ledger()
         return self._account.statement()
 
+    def head(self) -> Head:
+        """How far the ledger has come. Note it elsewhere after a run; given to the next start, it refuses an older copy."""
+        return self._account.ledger.head()
+
     def close(self) -> None:
+        """Closes the ledger, if this entity opened it."""
         self._account.close()
 
     def __enter__(self) -> Self:

@@ -21,8 +21,8 @@ class Policy:
     for nothing if they were invented. Without secure sums each entity's noise suffices, and a number must be said to matter.
     """
 
-    epsilon: float | None = None
-    delta: float | None = None
+    epsilon: float | None = None  # nats
+    delta: float | None = None  # a probability
     mechanisms: tuple[str, ...] | None = None
     aggregation: str | None = None
     contributors: int = 1

@@ -41,6 +41,7 @@ def tight(
     ``auto`` takes the best method that applies and is never above basic composition where the parts' own deltas fit into
     ``delta``. The method joins ``assumes``. Where basic composition wins, or loses by less than a thousandth, it is kept
     with its own smaller delta.
+    Epsilon is in nats, ``delta`` a probability.
     """
     delta = probability("delta", delta)
     if method not in get_args(Method):
@@ -79,6 +80,7 @@ def epsilon_each(times: int, epsilon: float, delta: float, kind: LossKind = Loss
     """The largest parameter of each of ``times`` releases that together stay within (epsilon, delta), rounded down.
 
     The parameter is that of ``kind``: epsilon, range, rho or mu.
+    Epsilons are in nats, ``delta`` is a probability.
     """
     times = whole("times", times, least=1)
     return _each(times, positive("epsilon", epsilon), probability("delta", delta), LossKind(kind))
@@ -109,6 +111,7 @@ def times_within(each: Guarantee, epsilon: float, delta: float) -> int:
     """How many releases under ``each`` together stay within (epsilon, delta), by the best method that applies; 0 if none does.
 
     Holds when the releases are chosen after seeing earlier outputs, since each of them is bounded by the same loss.
+    ``epsilon`` is in nats, ``delta`` a probability.
     """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     if each.promises_nothing or each.per_distance:

@@ -27,6 +27,7 @@ def shuffle(epsilon0: float, n: int, delta: float, method: ShuffleMethod = "nume
     ``numerical`` and ``closed`` (Feldman, McMillan, Talwar 2021) and ``erlingsson`` (2019) hold for every randomiser;
     ``blanket`` holds for k-ary randomised response; ``two-point-2023`` is informative only: its proof was not checked here.
     Outside the range in which a closed form is proved the answer is epsilon0.
+    Both epsilons are in nats, ``delta`` is a probability, ``k`` the number of values that a report can take.
     """
     epsilon0, n, k = checked(epsilon0, n, method, k)
     return _shuffle(epsilon0, n, probability("delta", delta), method, k)
@@ -35,7 +36,10 @@ def shuffle(epsilon0: float, n: int, delta: float, method: ShuffleMethod = "nume
 def shuffle_delta(
     epsilon0: float, n: int, epsilon: float, method: ShuffleMethod = "numerical", k: int | None = None
 ) -> float:
-    """The delta at ``epsilon`` >= 0 of n shuffled reports that are epsilon0-private each, rounded up; 1 where none is proved."""
+    """The delta at ``epsilon`` >= 0 of n shuffled reports that are epsilon0-private each, rounded up; 1 where none is proved.
+
+    Both epsilons are in nats; ``k`` is the number of values that a report can take.
+    """
     epsilon0, n, k = checked(epsilon0, n, method, k)
     if finite("epsilon", epsilon) < 0.0:
         raise InvalidParameter(f"epsilon must be a finite number of at least 0, not {epsilon!r}.")

@@ -18,14 +18,20 @@ PROOF = "conversion"
 
 
 def within(guarantee: Guarantee, radius: float) -> Guarantee:
-    """The local guarantee among features at most ``radius`` apart: epsilon * (radius + rounding), rounded up."""
+    """The local guarantee among features at most ``radius`` apart: epsilon * (radius + rounding), rounded up.
+
+    ``radius`` is in the distance of the guarantee, such as L1; epsilon is then in nats.
+    """
     radius = positive("radius", radius)
     distance = _metric(guarantee)
     return _at(guarantee, radius, Neighbours.features(distance, radius), frozenset())
 
 
 def anywhere(guarantee: Guarantee, diameter: float, protects: Neighbours = ONE_PROFILE) -> Guarantee:
-    """The local guarantee of everyone, where all features lie in a public domain of this ``diameter``."""
+    """The local guarantee of everyone, where all features lie in a public domain of this ``diameter``.
+
+    ``diameter`` is in the distance of the guarantee, such as L1.
+    """
     diameter = positive("diameter", diameter)
     distance = _metric(guarantee)
     if protects.unit is Unit.FEATURES or protects.group != 1:
@@ -66,7 +72,10 @@ def replace_from_add_remove(guarantee: Guarantee) -> Guarantee:
 
 
 def to_approximate(guarantee: Guarantee, delta: float) -> Guarantee:
-    """The smallest epsilon at ``delta`` that follows from what is known of the loss."""
+    """The smallest epsilon at ``delta`` that follows from what is known of the loss.
+
+    Epsilon is in nats, ``delta`` a probability.
+    """
     return tight([guarantee], delta)
 
 

@@ -16,19 +16,28 @@ _SMALLEST = math.ulp(0.0)
 
 
 def delta_of_gaussian(mu: float, epsilon: float) -> float:
-    """The exact delta at ``epsilon`` >= 0 of a Gaussian loss mu (sensitivity / noise deviation), rounded up."""
+    """The exact delta at ``epsilon`` >= 0 of a Gaussian loss mu (sensitivity / noise deviation), rounded up.
+
+    ``epsilon`` is in nats, delta a probability; mu has no unit.
+    """
     if finite("epsilon", epsilon) < 0.0:
         raise InvalidParameter(f"epsilon must be a finite number of at least 0, not {epsilon!r}.")
     return _delta(positive("mu", mu), float(epsilon))
 
 
 def epsilon_of_gaussian(mu: float, delta: float) -> float:
-    """The smallest epsilon of a Gaussian loss mu at ``delta``, rounded up."""
+    """The smallest epsilon of a Gaussian loss mu at ``delta``, rounded up.
+
+    Epsilon is in nats, ``delta`` a probability; mu has no unit.
+    """
     return _epsilon(positive("mu", mu), probability("delta", delta))
 
 
 def mu_for(epsilon: float, delta: float) -> float:
-    """The largest mu that stays within (epsilon, delta), rounded down: the noise deviation is sensitivity / mu."""
+    """The largest mu that stays within (epsilon, delta), rounded down: the noise deviation is sensitivity / mu.
+
+    ``epsilon`` is in nats, ``delta`` a probability; mu, the Gaussian loss, has no unit.
+    """
     return _mu(positive("epsilon", epsilon), probability("delta", delta))
 
 

@@ -58,7 +58,7 @@ class Guarantee:
     do not agree (``agrees``) one is wrong, so such a pair is refused.
     """
 
-    epsilon: float
+    epsilon: float  # nats
     protects: Neighbours
     delta: float = 0.0
     per_distance: bool = False
@@ -98,10 +98,12 @@ class Guarantee:
 
     @property
     def is_pure(self) -> bool:
+        """Whether it bounds the loss by epsilon alone: no delta, and not by distance."""
         return self.delta == 0.0 and not self.per_distance
 
     @property
     def promises_nothing(self) -> bool:
+        """Whether epsilon is infinite; ``assumes`` then says why."""
         return self.epsilon == math.inf
 
     def then(self, later: "Guarantee") -> "Guarantee":
@@ -172,7 +174,10 @@ class Guarantee:
 
 
 def pure(epsilon: float, protects: Neighbours, *, proof: str = "", assumes: frozenset[str] = frozenset()) -> Guarantee:
-    """epsilon-differential privacy."""
+    """The guarantee of epsilon-differential privacy.
+
+    ``epsilon`` is in nats: no output is more than e^epsilon times as likely with the one neighbour as with the other.
+    """
     loss = Loss(LossKind.PURE, epsilon) if 0.0 <= _real(epsilon) < math.inf else None
     return Guarantee(epsilon, protects, assumes=assumes, proof=proof, loss=loss)
 
@@ -180,7 +185,10 @@ def pure(epsilon: float, protects: Neighbours, *, proof: str = "", assumes: froz
 def approximate(
     epsilon: float, delta: float, protects: Neighbours, *, proof: str = "", assumes: frozenset[str] = frozenset()
 ) -> Guarantee:
-    """(epsilon, delta)-differential privacy with 0 < delta < 1."""
+    """(epsilon, delta)-differential privacy with 0 < delta < 1.
+
+    ``epsilon`` is in nats, ``delta`` a probability.
+    """
     if not 0.0 < _real(delta) < 1.0:
         raise InvalidGuarantee(
             f"delta must lie strictly between 0 and 1, not {delta!r}; without a delta say pure(...)."
@@ -196,7 +204,10 @@ def metric(
     proof: str = "",
     assumes: frozenset[str] = frozenset(),
 ) -> Guarantee:
-    """epsilon per unit of a named distance between features (metric, or geographic, privacy)."""
+    """epsilon per unit of a named distance between features (metric, or geographic, privacy).
+
+    ``epsilon`` is in nats for one unit of that distance.
+    """
     return Guarantee(
         epsilon, Neighbours.features(distance), per_distance=True, rounding=rounding, assumes=assumes, proof=proof
     )

@@ -78,6 +78,7 @@ class Neighbours:
         return f"{self.unit}, {self.relation}{many}"
 
     def to_json(self) -> dict[str, Any]:
+        """The neighbours as values for JSON."""
         return {
             "unit": self.unit.value,
             "relation": self.relation.value,
@@ -88,6 +89,7 @@ class Neighbours:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Neighbours":
+        """The neighbours of such values, checked."""
         try:
             return cls(
                 Unit(value["unit"]),

@@ -59,6 +59,7 @@ def amplify(
     Where users send ``reports_each`` = r reports to one batch say whether ``everybody`` does. If so, n counts *users*: their r
     reports are one report at r epsilon0. If only some do, n counts reports, ``delta`` is that of one report, and the answer is
     that of a group of r reports: (r epsilon, delta (e^(r epsilon) - 1)/(e^epsilon - 1)).
+    Epsilon is in nats, ``delta`` a probability, ``k`` the number of values that a report can take.
     """
     n, least = whole("n", n, least=1, most=MOST_REPORTS), whole("least", least, least=1)
     delta, each = probability("delta", delta), whole("reports_each", reports_each, least=1)

@@ -70,14 +70,20 @@ def exceptions(guarantee: Guarantee) -> float:
 
 
 def epsilon_of_rho(rho: float, delta: float, conversion: Conversion = "tight") -> float:
-    """The epsilon with which a rho-zCDP release is (epsilon, delta)-private, rounded up."""
+    """The epsilon with which a rho-zCDP release is (epsilon, delta)-private, rounded up.
+
+    Epsilon is in nats, ``delta`` a probability.
+    """
     if not (isinstance(rho, (int, float)) and 0.0 <= rho < math.inf) or isinstance(rho, bool):
         raise InvalidParameter(f"rho must be a finite number of at least 0, not {rho!r}.")
     return _epsilon_of_rho(float(rho), probability("delta", delta), _known(conversion))
 
 
 def rho_for(epsilon: float, delta: float, conversion: Conversion = "tight") -> float:
-    """The largest rho that stays within (epsilon, delta), rounded down; refuses where that is below every number above 0."""
+    """The largest rho that stays within (epsilon, delta), rounded down; refuses where that is below every number above 0.
+
+    ``epsilon`` is in nats, ``delta`` a probability.
+    """
     rho = _rho_for(positive("epsilon", epsilon), probability("delta", delta), _known(conversion))
     if rho == 0.0:
         raise InvalidParameter(f"epsilon = {epsilon!r} at delta = {delta!r} allows no rho above 0: raise one of them.")

@@ -10,7 +10,8 @@ MOST = 2**62  # of any sum: both stores keep 64 bits, and one more charge must n
 
 
 class Cost(NamedTuple):
-    """What a charge takes, or what was spent: whole units of the accounting's measure, of delta, and of no promise at all."""
+    """What a charge takes, or what was spent: whole units of the accounting's measure, of delta (a probability), and of no promise
+    at all."""
 
     amount: int
     delta: int = 0  # in units of 10^-18

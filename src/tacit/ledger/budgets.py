@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.checks import finite, keep, member, positive, probability
 from tacit.errors import InvalidGuarantee, InvalidParameter
@@ -16,6 +16,8 @@ BEFORE_ALL = -(2**62)
 
 
 class Period(StrEnum):
+    """How long a budget lasts: a day or month of the calendar (UTC), or for ever."""
+
     DAY = "day"
     MONTH = "month"
     LIFETIME = "lifetime"
@@ -33,10 +35,16 @@ class Accounting(StrEnum):
 class Budget:
     """At most (epsilon, delta) in any one period: a day or month of the calendar (UTC), or, sliding, any 24 hours or 31 days."""
 
-    epsilon: float
-    delta: float = 0.0
+    epsilon: float  # nats
+    delta: float = 0.0  # a probability
     per: Period = Period.LIFETIME
     sliding: bool = False
+
+    if TYPE_CHECKING:  # a period may be given by its name: Budget(10, per="month")
+
+        def __init__(
+            self, epsilon: float, delta: float = 0.0, per: Period | str = Period.LIFETIME, sliding: bool = False
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         delta = self.delta
@@ -52,7 +60,10 @@ class Budget:
             raise InvalidParameter("a lifetime does not slide: give a day or a month, or leave out `sliding`.")
 
     def start(self, at: int) -> int:
-        """The window of a charge at ``at`` holds the charges from this moment on."""
+        """The window of a charge at ``at`` holds the charges from this moment on.
+
+        Moments are in microseconds since 1970.
+        """
         if self.per is Period.LIFETIME:
             return BEFORE_ALL
         if self.sliding:
@@ -60,7 +71,10 @@ class Budget:
         return at - at % DAY if self.per is Period.DAY else start_of_month(at)
 
     def renews(self, at: int) -> int | None:
-        """When the calendar opens the next window; None where it does not."""
+        """When the calendar opens the next window; None where it does not.
+
+        Moments are in microseconds since 1970.
+        """
         if self.per is Period.LIFETIME or self.sliding:
             return None
         return at - at % DAY + DAY if self.per is Period.DAY else start_of_next_month(at)
@@ -73,6 +87,7 @@ class Budget:
         return f"epsilon {self.epsilon:g}{delta} in {length if self.sliding else f'each {self.per}'}"
 
     def to_json(self) -> dict[str, Any]:
+        """The budget as values for JSON."""
         return {"epsilon": self.epsilon, "delta": self.delta, "per": self.per.value, "sliding": self.sliding}
 
 
@@ -128,6 +143,7 @@ class Terms:
         return any(budget.per is not Period.LIFETIME for budget in self.budgets)
 
     def to_json(self) -> dict[str, Any]:
+        """The terms as values for JSON."""
         return {
             "budgets": [budget.to_json() for budget in self.budgets],
             "protects": self.protects.to_json(),

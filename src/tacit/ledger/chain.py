@@ -51,6 +51,7 @@ class Head:
     books: dict[str, tuple[tuple[int, str], ...]]
 
     def to_json(self) -> dict[str, Any]:
+        """The head as values for JSON."""
         return {
             "ledger": self.ledger,
             "books": {book: [list(tip) for tip in tips] for book, tips in self.books.items()},
@@ -58,6 +59,7 @@ class Head:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Head":
+        """The head of such values, checked."""
         try:
             books = {
                 str(book): tuple((int(position), str(link)) for position, link in tips)

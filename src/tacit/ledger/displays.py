@@ -44,7 +44,10 @@ class DisplayLedger(OpenedLedger):
         self._change: GroupCommit[_Change, Display | TacitError] = GroupCommit(self._commit)
 
     def choose(self, server: str, token: str, items: tuple[str, ...], expires: int, extra: bytes = b"") -> Display:
-        """Keeps a choice, durably; the first to do so wins. Returns what is kept: show that, and nothing else."""
+        """Keeps a choice, durably; the first to do so wins. Returns what is kept: show that, and nothing else.
+
+        ``expires`` is in seconds since 1970.
+        """
         return self._reach(_checked(server, token, items, expires, extra), DisplayState.CHOSEN)
 
     def find(self, server: str, token: str) -> Display | None:

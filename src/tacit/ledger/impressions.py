@@ -52,6 +52,7 @@ class ImpressionLedger(OpenedLedger):
         """Counts one impression and returns when it is on the disk; acknowledge only after that.
 
         The same report again changes nothing. The same ``id`` for another item or price raises Conflict, and changes nothing.
+        ``micros`` is the price in micro-units of the currency.
         """
         (outcome,) = self.report_many([Report(id, item, micros)])
         if isinstance(outcome, TacitError):
@@ -104,6 +105,7 @@ class ImpressionLedger(OpenedLedger):
 
         The same batch again is a duplicate. Other reports under the same batch and group, a repeated token and an item without
         a price are conflicts: they count nothing, and ``refused`` remembers them.
+        ``prices`` are in micro-units of the currency, by item.
         """
         batched = Batched(batch, group, reports, prices)
         lanes = self._store.lanes

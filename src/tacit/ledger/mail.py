@@ -1,7 +1,7 @@
 """A shuffler's own record: reports that wait for their batch, each token once, on the disk before it is acknowledged.
 
 mail.add("batch-9", group, "item-7", token)      # True: it is kept; False: this token was there before
-mail.close("batch-9")                            # no more are taken
+mail.close_batch("batch-9")                      # no more are taken
 for group in mail.groups("batch-9"):
     send("batch-9", group, mail.reports("batch-9", group))     # in the order of tokens, the same at every call
 mail.forget("batch-9")                           # once the server has acknowledged all of them
@@ -73,11 +73,8 @@ class MailLedger(OpenedLedger):
             rows = reader.stream(_REPORTS, (name("a batch", batch), name("a group", group)))
             return [_sealed(batch, group, *row) for row in rows]
 
-    def close(self, batch: str | None = None) -> None:
-        """Closes a batch, for good: it takes no more. Without one, the ledger itself."""
-        if batch is None:
-            super().close()
-            return
+    def close_batch(self, batch: str) -> None:
+        """Closes a batch, for good: it takes no more reports."""
         with self._store.write(BOOK, [self._lane(name("a batch", batch))]) as writer:
             if writer.ask(_CLOSED, [(batch,)])()[0] is None:
                 writer.insert(CLOSED, [(batch,)])

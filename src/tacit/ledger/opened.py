@@ -68,6 +68,7 @@ class OpenedLedger:
         return head_of(self._store)
 
     def close(self) -> None:
+        """Closes the file or connection. Everything that was answered is on the disk already."""
         self._store.close()
 
     def __enter__(self) -> Self:

@@ -42,13 +42,16 @@ class ImpressionStatement:
 
     @property
     def impressions(self) -> int:
+        """How many impressions of all items."""
         return sum(total.impressions for total in self.items)
 
     @property
     def micros(self) -> int:
+        """What they cost together, in millionths of the currency's unit."""
         return sum(total.micros for total in self.items)
 
     def to_json(self) -> dict[str, Any]:
+        """The statement as values for JSON."""
         return {
             "first_day": self.first_day.isoformat(),
             "last_day": self.last_day.isoformat(),

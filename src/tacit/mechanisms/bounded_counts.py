@@ -36,8 +36,8 @@ class BoundedCounts:
     """
 
     name: ClassVar[str] = "bounded-counts"
-    dimension: int
-    epsilon: float
+    dimension: int  # numbers in a release
+    epsilon: float  # nats
     reports_each: int = 1
 
     def __post_init__(self) -> None:
@@ -51,6 +51,7 @@ class BoundedCounts:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one release promises: epsilon, in nats, for one user's rows, added or removed."""
         return pure(self.epsilon, ONE_USER, proof=self.name)
 
     @cached_property

@@ -44,7 +44,7 @@ class ScaledScores:
     """
 
     k: int
-    steps: int = 1 << 20
+    steps: int = 1 << 20  # grid steps from the least score to the largest
 
     def __post_init__(self) -> None:
         keep(
@@ -55,25 +55,31 @@ class ScaledScores:
 
     @property
     def protects(self) -> Neighbours:
+        """What the scores protect: one whole profile, replaced by any other."""
         return ONE_PROFILE
 
     @property
     def sensitivity(self) -> int:
+        """The most, in grid steps, by which one score can differ between neighbours: the whole box."""
         return self.steps
 
     @property
     def monotone(self) -> bool:
+        """False: another profile may move some scores up and others down."""
         return False
 
     @property
     def lows(self) -> tuple[int, ...]:
+        """The least score of each candidate, in grid steps."""
         return (0,) * self.k
 
     def among(self, left: Sequence[int]) -> "ScaledScores":
+        """The same box for these candidates alone, by their places."""
         return ScaledScores(len(left), self.steps)
 
     @np.errstate(all="ignore")  # whether something underflows is private: no setting of a caller makes it an error
     def integers(self, raw: Scores) -> NDArray[np.int64]:
+        """The scores in grid steps, each row scaled to its own least and largest; what is no number counts as the least."""
         scores = _for(self.k, raw)
         np.clip(scores, -_LARGEST, _LARGEST, out=scores)  # what is no number stays so
         scores *= 0.5  # halves: the difference of two finite scores may overflow
@@ -116,25 +122,31 @@ class ClippedScores:
 
     @property
     def protects(self) -> Neighbours:
+        """What the scores protect: one whole profile, replaced by any other."""
         return ONE_PROFILE
 
     @property
     def sensitivity(self) -> int:
+        """The most, in grid steps, by which one score can differ between neighbours: the whole box."""
         return self.steps
 
     @property
     def monotone(self) -> bool:
+        """False: another profile may move some scores up and others down."""
         return False
 
     @cached_property
     def lows(self) -> tuple[int, ...]:
+        """The least score of each candidate, in grid steps."""
         return tuple(self._lows.tolist())
 
     def among(self, left: Sequence[int]) -> "ClippedScores":
+        """The same box for these candidates alone, by their places."""
         return ClippedScores(tuple(self.centres[place] for place in left), self.width, self.steps)
 
     @np.errstate(all="ignore")
     def integers(self, raw: Scores) -> NDArray[np.int64]:
+        """The scores in grid steps, clipped to their boxes; what is no number counts as its centre."""
         scores = _for(len(self.centres), raw)
         low, high, span = self._edges
         scores = np.where(np.isnan(scores), self._centres, scores)

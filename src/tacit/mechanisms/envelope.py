@@ -30,7 +30,7 @@ class Envelope:
 
     name: ClassVar[str] = "envelope"
     floors: tuple[int, ...]
-    epsilon: float
+    epsilon: float  # nats
 
     def __post_init__(self) -> None:
         floors = tuple(whole("a floor", floor, least=1, most=1 << BITS) for floor in self.floors)

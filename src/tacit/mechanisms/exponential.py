@@ -30,7 +30,7 @@ class ExponentialMechanism:
 
     name: ClassVar[str] = "exponential"
     scores: ScoreSource
-    epsilon: float
+    epsilon: float  # nats
     calibrated: bool = False
 
     def __post_init__(self) -> None:
@@ -40,6 +40,7 @@ class ExponentialMechanism:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one selection promises: epsilon, in nats, for what the scores protect; a bounded range composes by it."""
         # the losses of two outputs differ by at most 2 * rate * sensitivity; that is epsilon, unless calibrated
         reach = up(2 * self.rate * self.scores.sensitivity) if self.calibrated else self.epsilon
         return Guarantee(self.epsilon, self.scores.protects, proof=self.name, loss=Loss(LossKind.BOUNDED_RANGE, reach))

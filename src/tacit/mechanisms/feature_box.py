@@ -86,6 +86,7 @@ class FeatureBox:
 
     @property
     def l2_squared_steps(self) -> int:
+        """The square of the longest row that is let through, in grid steps."""
         return STEPS * STEPS
 
     @cached_property

@@ -45,7 +45,7 @@ class FeatureSlate:
     name: ClassVar[str] = "feature-slate"
     features: Floats = field(repr=False)
     k: int
-    epsilon: float
+    epsilon: float  # nats
     bound: float = 1.0
     relation: Relation = Relation.ADD_REMOVE
 
@@ -62,6 +62,7 @@ class FeatureSlate:
 
     @property
     def items(self) -> int:
+        """How many items there are to choose from."""
         return len(self.features)
 
     @cached_property
@@ -71,6 +72,7 @@ class FeatureSlate:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one slate promises: epsilon, in nats, for one user's rows; 0 where the slate has all items."""
         protects = ONE_USER if self.relation is Relation.ADD_REMOVE else ONE_USER_REPLACED
         if self.k == self.items:  # there is but one slate
             return pure(0.0, protects, proof=self.name)

@@ -23,10 +23,10 @@ class GaussianSum:
     """The sum of users' rows, each cut to L2 norm ``bound``, plus discrete Gaussian noise: zCDP, stated as (epsilon, delta)."""
 
     name: ClassVar[str] = "gaussian-sum"
-    dimension: int
+    dimension: int  # numbers in a row
     bound: float
-    epsilon: float
-    delta: float
+    epsilon: float  # nats
+    delta: float  # a probability
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
@@ -47,6 +47,7 @@ class GaussianSum:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one release promises: (epsilon, delta) for one user's rows; composes by its zCDP."""
         protects = ONE_USER if self.relation is Relation.ADD_REMOVE else ONE_USER_REPLACED
         return Guarantee(self.epsilon, protects, delta=self.delta, proof=self.name, loss=Loss(LossKind.ZCDP, self.rho))
 

@@ -45,8 +45,8 @@ class GaussianKernel:
 
     name: ClassVar[str] = "gaussian-kernel"
     items: int
-    epsilon: float
-    delta: float
+    epsilon: float  # nats
+    delta: float  # a probability
     bound: float = 1.0
     relation: Relation = Relation.ADD_REMOVE
 
@@ -69,6 +69,7 @@ class GaussianKernel:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one release promises: (epsilon, delta) for one user's rows; composes by its zCDP."""
         protects = ONE_USER if self.relation is Relation.ADD_REMOVE else ONE_USER_REPLACED
         return Guarantee(self.epsilon, protects, delta=self.delta, proof=self.name, loss=Loss(LossKind.ZCDP, self.rho))
 

@@ -42,7 +42,7 @@ class GridPrototypes:
     name: ClassVar[str] = "grid-prototypes"
     bounds: ProfileBounds
     k: int
-    epsilon: float
+    epsilon: float  # nats
     users: int
     p: int | None = None
     depth: int | None = None
@@ -85,6 +85,7 @@ class GridPrototypes:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What the whole release promises, all its steps together: epsilon, in nats, for one user's rows, added or removed."""
         spent = self.epsilons
         steps = (self.partition.guarantee, self.local_swaps.guarantee, self.recovery.guarantee)
         each = [Fraction(step.loss.value) for step in steps if step.loss is not None]

@@ -18,7 +18,7 @@ class GridShares:
 
     candidates: float = 0.10
     swaps: float = 0.10
-    count: float = 0.05
+    count: float = 0.05  # for the number of users of each cluster
     select: float = 0.20
     values: float = 0.55
     final: float | None = None
@@ -32,7 +32,10 @@ class GridShares:
             raise InvalidParameter("the shares of epsilon must add up to 1.")
 
     def of(self, epsilon: float, trials: int) -> "GridEpsilons":
-        """What each step may spend, in each trial, rounded down: all together at most epsilon."""
+        """What each step may spend, in each trial, rounded down: all together at most epsilon.
+
+        ``epsilon`` is in nats, and so is what each step gets.
+        """
         share = {one.name: Fraction(getattr(self, one.name) or 0.0) for one in fields(self)}
         total = sum(share.values())
         if trials > 1 and self.final is None:

@@ -35,8 +35,8 @@ class VectorLaplace:
     name: ClassVar[str] = "vector-laplace"
     dimension: int
     scale: float | Fraction
-    low: float = 0.0
-    high: float = 1.0
+    low: float = 0.0  # the least value of a feature: they are scores without a unit
+    high: float = 1.0  # the largest, likewise a score
     grid_bits: int = 20
 
     def __post_init__(self) -> None:
@@ -56,14 +56,19 @@ class VectorLaplace:
 
     @property
     def step(self) -> Fraction:
+        """The distance of two points of the grid, in the features' unit."""
         return Fraction(1, 1 << self.grid_bits)
 
     @cached_property
     def scale_in_steps(self) -> Fraction:
+        """The scale of the noise on each coordinate, in grid steps."""
         return Fraction(self.scale) / self.step
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one release promises: epsilon, in nats, per unit of L1 distance between features, and what rounding
+        adds to a distance.
+        """
         # each coordinate is rounded by at most half a step on both sides: distances grow by at most one step per coordinate
         return metric(
             up(1 / Fraction(self.scale)), distance="L1", rounding=up(self.dimension * self.step), proof=self.name
@@ -105,9 +110,9 @@ class LaplaceSum:
     """The sum of users' rows, each cut to L1 norm ``bound``, plus discrete Laplace noise: pure epsilon-DP for one user."""
 
     name: ClassVar[str] = "laplace-sum"
-    dimension: int
+    dimension: int  # numbers in a row
     bound: float
-    epsilon: float
+    epsilon: float  # nats
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
@@ -122,6 +127,7 @@ class LaplaceSum:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one release promises: epsilon, in nats, for one user's rows."""
         return pure(
             self.epsilon, ONE_USER if self.relation is Relation.ADD_REMOVE else ONE_USER_REPLACED, proof=self.name
         )

@@ -44,7 +44,7 @@ class LocalSwaps:
 
     name: ClassVar[str] = "local-swaps"
     k: int
-    epsilon: float
+    epsilon: float  # nats
     swaps: int
     loss_bound: int = FARTHEST
 
@@ -59,6 +59,7 @@ class LocalSwaps:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What the chosen centres promise: epsilon, in nats, for one user's rows, added or removed; composes by its zCDP."""
         # swaps + 1 exponential mechanisms, each of range epsilon / (swaps + 1)
         rho = up(Fraction(self.epsilon) ** 2 / (8 * (self.swaps + 1)))
         loss = Loss(LossKind.ZCDP, rho) if math.isfinite(rho) else None

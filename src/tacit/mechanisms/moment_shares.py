@@ -34,6 +34,7 @@ def moment_rhos(epsilon: float, delta: float, part: float = 0.15) -> tuple[float
     """The rho of the popularity, which gets ``part`` of what (epsilon, delta) affords, and that of the Gram matrix, the rest.
 
     Both are rounded down: they never add up to more than ``rho_for(epsilon, delta)``.
+    ``epsilon`` is in nats, ``delta`` a probability.
     """
     whole_rho, share = Fraction(rho_for(epsilon, delta)), Fraction(probability("part", part))
     popularity = down(share * whole_rho)
@@ -55,8 +56,8 @@ class PopularityShare:
 
     name: ClassVar[str] = "popularity-share"
     items: int
-    rho: float
-    delta: float
+    rho: float  # of zCDP
+    delta: float  # a probability
     honest: int = 1
 
     def __post_init__(self) -> None:
@@ -65,6 +66,9 @@ class PopularityShare:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What the sum of all shares promises, if ``honest`` of them have noise that nobody else knows: (epsilon,
+        delta) for one user's rows.
+        """
         return _guarantee(self.name, self.rho, self.delta, self.honest)
 
     @cached_property
@@ -103,8 +107,8 @@ class GramShare:
     name: ClassVar[str] = "gram-share"
     items: int
     head: tuple[int, ...]
-    rho: float
-    delta: float
+    rho: float  # of zCDP
+    delta: float  # a probability
     honest: int = 1
 
     def __post_init__(self) -> None:
@@ -114,6 +118,9 @@ class GramShare:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What the sum of all shares promises, if ``honest`` of them have noise that nobody else knows: (epsilon,
+        delta) for one user's rows.
+        """
         return _guarantee(self.name, self.rho, self.delta, self.honest)
 
     @cached_property
@@ -128,6 +135,7 @@ class GramShare:
 
     @property
     def length(self) -> int:
+        """How many numbers a share has: the products of the head's items, two by two."""
         return triangle(len(self.head))
 
     def pmf(self, steps: NDArray[np.int64] | int, total: int) -> NDArray[np.float64]:

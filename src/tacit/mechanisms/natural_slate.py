@@ -49,7 +49,7 @@ class NaturalSlate:
     name: ClassVar[str] = "natural-slate"
     items: int
     k: int
-    epsilon: float
+    epsilon: float  # nats
     bound: float = 1.0
     relation: Relation = Relation.ADD_REMOVE
     sampler: Sampler = "exact"
@@ -86,7 +86,10 @@ class NaturalSlate:
         relation: Relation = Relation.ADD_REMOVE,
         sampler: Sampler = "exact",
     ) -> Self:
-        """The same slate with the jitter that the paper's bound asks for. It promises nothing; ``proved`` says what it costs."""
+        """The same slate with the jitter that the paper's bound asks for. It promises nothing; ``proved`` says what it costs.
+
+        ``epsilon`` is in nats, as the paper states it.
+        """
         return cls(items, k, epsilon, bound, relation, sampler, calibration="published")
 
     @cached_property
@@ -103,6 +106,7 @@ class NaturalSlate:
 
     @property
     def protects(self) -> Neighbours:
+        """One user's rows, added or removed, or replaced, as ``relation`` says."""
         return ONE_USER if self.relation is Relation.ADD_REMOVE else ONE_USER_REPLACED
 
     @property
@@ -116,6 +120,7 @@ class NaturalSlate:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one slate promises: epsilon, in nats, for one user's rows; nothing, in the published calibration."""
         if self.calibration == "published":
             return nothing(self.protects, _PUBLISHED, proof=self.name)
         return self.proved

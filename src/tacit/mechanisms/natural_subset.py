@@ -36,7 +36,7 @@ class NaturalSubset:
 
     name: ClassVar[str] = "natural-subset"
     items: int
-    epsilon: float
+    epsilon: float  # nats
     bound: float = 1.0
     relation: Relation = Relation.ADD_REMOVE
 
@@ -67,6 +67,7 @@ class NaturalSubset:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one subset promises: epsilon, in nats, for one user's rows; composes by its bounded range."""
         added = self.relation is Relation.ADD_REMOVE
         # the range is log(1 + bound/sigma), which is more than epsilon where users are added; twice epsilon where replaced
         eta = max(self.epsilon, subset_range(self.bound, self._least_sigma))

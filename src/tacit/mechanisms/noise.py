@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import SystemNoiseUnavailable
+from tacit.errors import InvalidParameter, SystemNoiseUnavailable
 
 
 class Noise(Protocol):
@@ -34,6 +34,7 @@ class SystemNoise:
     caveat = None
 
     def draw(self, count: int) -> bytes:
+        """``count`` bytes from the operating system, never repeated and never kept."""
         try:
             return os.urandom(count)
         except (NotImplementedError, OSError) as problem:
@@ -52,6 +53,7 @@ class ReplayedNoise:
         self._calls = 0
 
     def draw(self, count: int) -> bytes:
+        """The next ``count`` bytes of the replayed stream: the same for the same seed. It hides nothing."""
         self._calls += 1
         return hashlib.shake_256(self._seed + self._calls.to_bytes(16, "big")).digest(count)
 
@@ -78,3 +80,13 @@ def bits(noise: Noise, count: int) -> int:
     """A uniform whole number of ``count`` bits."""
     size = -(-count // 8)
     return int.from_bytes(noise.draw(size), "big") >> (8 * size - count)
+
+
+def checked_noise(noise: Noise) -> Noise:
+    """The noise, if it is one. A generator of numpy, or a seed, is refused where a party is made: before anything is charged."""
+    if callable(getattr(noise, "draw", None)) and hasattr(noise, "caveat"):
+        return noise
+    raise InvalidParameter(
+        "privacy noise comes from the operating system: leave `noise` out. A numpy generator is for experiments, as `rng`; "
+        "ReplayedNoise(seed) is for tests, and promises nothing."
+    )

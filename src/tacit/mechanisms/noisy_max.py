@@ -28,7 +28,7 @@ class LaplaceNoisyMax:
 
     name: ClassVar[str] = "noisy-max"
     scores: ScoreSource
-    epsilon: float
+    epsilon: float  # nats
 
     def __post_init__(self) -> None:
         keep(self, epsilon=positive("epsilon", self.epsilon))
@@ -36,6 +36,7 @@ class LaplaceNoisyMax:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one selection promises: epsilon, in nats, for what the scores protect."""
         return pure(self.epsilon, self.scores.protects, proof=self.name)
 
     @cached_property

@@ -43,10 +43,12 @@ class NoisyOffsets:
 
     @property
     def value_sd(self) -> float:
+        """The standard deviation of the noise on a sum of ratings, in stars."""
         return self.sd
 
     @property
     def count_sd(self) -> float:
+        """The standard deviation of the noise on a count of raters."""
         return self.sd / float(self.mask)
 
 
@@ -62,7 +64,7 @@ class OffsetSums:
     items: int
     bounds: RatingBounds
     mu: float
-    delta: float
+    delta: float  # a probability
     norm: float = 4.0
     mask: float = 0.5
 
@@ -83,22 +85,27 @@ class OffsetSums:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one release promises: epsilon at this delta for one user's rows; composes by its mu (Gaussian privacy)."""
         return gaussian_claim(self.name, self.mu, self.delta)
 
     @property
     def step(self) -> Fraction:
+        """The distance of two points of the grid, in stars."""
         return self.bounds.step
 
     @property
     def length(self) -> int:
+        """How many numbers a release has: a sum and a count for each item."""
         return 2 * self.items
 
     @cached_property
     def norm_in_steps(self) -> int:
+        """The longest row that is let through, in grid steps."""
         return self.bounds.in_steps(self.norm)
 
     @cached_property
     def mask_in_steps(self) -> int:
+        """What one rating adds to its item's count, in grid steps."""
         return self.bounds.in_steps(self.mask)
 
     @cached_property

@@ -48,7 +48,7 @@ class PairMoments:
     head: tuple[int, ...]
     bounds: RatingBounds
     mu: float
-    delta: float
+    delta: float  # a probability
     norm: float = 4.0
 
     def __post_init__(self) -> None:
@@ -66,6 +66,7 @@ class PairMoments:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one release promises: epsilon at this delta for one user's rows; composes by its mu (Gaussian privacy)."""
         return gaussian_claim(self.name, self.mu, self.delta)
 
     @property
@@ -75,6 +76,7 @@ class PairMoments:
 
     @property
     def length(self) -> int:
+        """How many numbers a release has: one for each two items of the head."""
         return triangle(len(self.head), diagonal=False)
 
     @cached_property
@@ -94,6 +96,7 @@ class PairMoments:
 
     @cached_property
     def variance_in_steps(self) -> Fraction:
+        """The variance of the noise on each number, in squared grid steps."""
         return self.squared_sensitivity / Fraction(self.mu) ** 2
 
     @property

@@ -40,9 +40,9 @@ class PrivatePartition:
     """
 
     name: ClassVar[str] = "private-partition"
-    dimension: int
+    dimension: int  # coordinates of a point
     depth: int
-    epsilon: float
+    epsilon: float  # nats
     beta: float = 0.05
     cap: int = 2000
     half_side: int = HALF_SIDE
@@ -63,6 +63,7 @@ class PrivatePartition:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What the released cells promise: epsilon, in nats, for one user's rows, added or removed; composes by its zCDP."""
         # one coin a level, each of loss epsilon/depth: rho = depth (epsilon/depth)^2 / 2
         rho = up(Fraction(self.epsilon) ** 2 / (2 * self.depth))
         loss = Loss(LossKind.ZCDP, rho) if math.isfinite(rho) else None

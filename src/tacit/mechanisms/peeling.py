@@ -56,6 +56,7 @@ class Peeling:
 
     @property
     def candidates(self) -> int:
+        """How many candidates the first draw has."""
         return self.rule.m if isinstance(self.rule, TopResponse) else len(self.rule.scores.lows)  # type: ignore[attr-defined]
 
     @cached_property

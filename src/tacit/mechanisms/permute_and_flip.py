@@ -34,7 +34,7 @@ class PermuteAndFlip:
 
     name: ClassVar[str] = "permute-and-flip"
     scores: ScoreSource
-    epsilon: float
+    epsilon: float  # nats
     calibrated: bool = False
 
     def __post_init__(self) -> None:
@@ -44,6 +44,7 @@ class PermuteAndFlip:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one selection promises: epsilon, in nats, for what the scores protect."""
         return pure(self.epsilon, self.scores.protects, proof=self.name)
 
     @cached_property

@@ -42,9 +42,9 @@ class PrivateReplacement:
     name: ClassVar[str] = "private-replacement"
     candidates: int
     draws: int
-    epsilon: float
-    delta: float = 0.0
-    steps: int = 1 << 20
+    epsilon: float  # nats
+    delta: float = 0.0  # a probability
+    steps: int = 1 << 20  # grid steps of the whole range of scores
 
     def __post_init__(self) -> None:
         keep(

@@ -29,7 +29,7 @@ class RandomisedResponse:
 
     name: ClassVar[str] = "randomised-response"
     k: int
-    epsilon: float
+    epsilon: float  # nats
     protects: Neighbours = ONE_PROFILE
 
     def __post_init__(self) -> None:
@@ -45,6 +45,7 @@ class RandomisedResponse:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one answer promises: epsilon, in nats, for what ``protects`` says."""
         return pure(self.epsilon, self.protects, proof=self.name)
 
     @cached_property

@@ -94,6 +94,7 @@ class RatingMoments:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one release promises: epsilon at this delta for one user's rows; composes by its mu (Gaussian privacy)."""
         return gaussian_claim(self.name, self.mu, self.delta)
 
     @property
@@ -103,6 +104,7 @@ class RatingMoments:
 
     @property
     def length(self) -> int:
+        """How many numbers a release has: products of two items, sums and counts of each, three totals."""
         return triangle(self.items, diagonal=True) + 2 * self.items + 3
 
     @cached_property
@@ -123,6 +125,7 @@ class RatingMoments:
 
     @cached_property
     def variances_in_steps(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        """The variances of the noise on products, sums, counts and users, in squared grid steps."""
         each = Fraction(self.mu) ** 2 / sum(map(Fraction, self.shares))
         parts = zip(self.squared_sensitivities, self.shares, strict=True)
         products, values, counts, users = (part / (Fraction(share) * each) for part, share in parts)

@@ -35,7 +35,8 @@ class RowsOnDemand(Protocol):
     """
 
     @property
-    def n_users(self) -> int: ...
+    def n_users(self) -> int:
+        """How many users the rows belong to."""
 
     def of(self, users: NDArray[np.int64], /) -> Iterable[NDArray[np.integer[Any]]]:
         """Tables of whole numbers whose rows, put one below the other, are those of ``users``."""
@@ -51,7 +52,7 @@ class SampledGaussian:
 
     name: ClassVar[str] = "sampled-gaussian"
     dimension: int
-    epsilon: float
+    epsilon: float  # nats
     delta: float
     rate: Fraction
     steps: int
@@ -83,6 +84,7 @@ class SampledGaussian:
 
     @property
     def bound_in_steps(self) -> int:
+        """The longest row that is let through, in grid steps."""
         return 1 << self.grid_bits
 
     @property
@@ -92,6 +94,7 @@ class SampledGaussian:
 
     @cached_property
     def variance_in_steps(self) -> Fraction:
+        """The variance of the noise on each number, in squared grid steps."""
         return (Fraction(self.noise_multiplier) * self.bound_in_steps) ** 2
 
     def renyi(self, order: int) -> float:

@@ -30,7 +30,8 @@ class ScoreSource(Protocol):
     """Turns private input into whole-number scores with a known sensitivity."""
 
     @property
-    def protects(self) -> Neighbours: ...
+    def protects(self) -> Neighbours:
+        """What the scores are computed from, and which two inputs are neighbours."""
 
     @property
     def sensitivity(self) -> int:
@@ -54,7 +55,7 @@ class ProfileScores:
 
     low: float
     high: float
-    steps: int = 1 << 20
+    steps: int = 1 << 20  # grid steps from low to high
 
     def __post_init__(self) -> None:
         keep(
@@ -68,17 +69,21 @@ class ProfileScores:
 
     @property
     def protects(self) -> Neighbours:
+        """What the scores protect: one whole profile, replaced by any other."""
         return ONE_PROFILE
 
     @property
     def sensitivity(self) -> int:
+        """The most, in grid steps, by which one score can differ between neighbours: the whole range."""
         return self.steps
 
     @property
     def monotone(self) -> bool:
+        """False: another profile may move some scores up and others down."""
         return False
 
     def integers(self, raw: Scores) -> NDArray[np.int64]:
+        """The scores in grid steps above ``low``, clipped; the last axis runs over the candidates."""
         scores = candidate_scores(raw)
         if not np.isfinite(scores).all():
             raise InvalidInput("every score must be a finite number; replace missing scores before selecting.")
@@ -98,7 +103,7 @@ class VoteTotals:
     """
 
     most: float = 1.0
-    steps: int = 1
+    steps: int = 1  # grid steps of one whole vote
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
@@ -111,17 +116,21 @@ class VoteTotals:
 
     @property
     def protects(self) -> Neighbours:
+        """One user's votes, added or removed, or replaced, as ``relation`` says."""
         return ONE_USER if self.relation is Relation.ADD_REMOVE else ONE_USER_REPLACED
 
     @property
     def sensitivity(self) -> int:
+        """The most, in grid steps, by which one user's vote can move a total."""
         return self.steps
 
     @property
     def monotone(self) -> bool:
+        """Whether a user moves all totals the same way: so where she is added or removed."""
         return self.relation is Relation.ADD_REMOVE
 
     def integers(self, raw: Scores) -> NDArray[np.int64]:
+        """The total votes of each candidate in grid steps; a vote that is no number counts as none."""
         votes = real_table(raw, "votes")
         if votes.shape[1] == 0:
             raise InvalidInput(_EMPTY)

@@ -48,8 +48,8 @@ class SmoothSimilarity:
     name: ClassVar[str] = "smooth-similarity"
     items: int
     pairs: tuple[tuple[int, int], ...]
-    epsilon: float
-    delta: float
+    epsilon: float  # nats
+    delta: float  # a probability
     bound: float = 2.0
     grid: int = 1 << 20
 
@@ -69,6 +69,7 @@ class SmoothSimilarity:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What all pairs together promise: (epsilon, delta) for one user's rows, added or removed."""
         return approximate(self.epsilon, self.delta, ONE_USER, proof=self.name)
 
     @cached_property
@@ -78,6 +79,7 @@ class SmoothSimilarity:
 
     @cached_property
     def each_delta(self) -> float:
+        """The delta of one pair."""
         return down(Fraction(self.delta) / len(self.pairs))
 
     @cached_property
@@ -87,6 +89,7 @@ class SmoothSimilarity:
 
     @property
     def beta(self) -> float:
+        """How much the smooth sensitivity may grow with each further user, in nats."""
         return math.log1p(self.growth)
 
     def laws(self, rows: ArrayLike | sparse.csr_array) -> list[NoisyLaw]:

@@ -91,6 +91,7 @@ class SparseRecovery:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What all released rows promise: epsilon, in nats, for one user, who is in one cluster; composes by its zCDP."""
         # a user is in one cluster; picks are exponential mechanisms of range select/picked, the rest is pure
         spent = self._value_epsilon
         rho = Fraction(self.count) ** 2 / 2 + spent**2 / 2

@@ -32,7 +32,7 @@ class SparseVector:
     name: ClassVar[str] = "sparse-vector"
     scores: ScoreSource
     threshold: int
-    epsilon: float
+    epsilon: float  # nats
     hits: int = 1
 
     def __post_init__(self) -> None:
@@ -47,6 +47,7 @@ class SparseVector:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What all answers together promise: epsilon, in nats, for what the scores protect."""
         return pure(self.epsilon, self.scores.protects, proof=self.name)
 
     @cached_property
@@ -64,13 +65,13 @@ class SparseVector:
         sensitivity = self.scores.sensitivity
         return sensitivity / for_threshold, self.hits * (1 if self.scores.monotone else 2) * sensitivity / for_answers
 
-    def outcomes(self, queries: int) -> list[tuple[bool, ...]]:
-        """All transcripts, in the order of ``pmf``: they end with the last allowed hit, or with the last query."""
+    def outcomes(self, candidates: int) -> list[tuple[bool, ...]]:
+        """All transcripts, in the order of ``pmf``: they end with the last allowed hit, or with the last candidate."""
         found = []
-        for length in range(1, queries + 1):
+        for length in range(1, candidates + 1):
             for answers in product((False, True), repeat=length):
                 stopped = sum(answers) == self.hits and answers[-1]
-                if stopped or (length == queries and sum(answers) < self.hits):
+                if stopped or (length == candidates and sum(answers) < self.hits):
                     found.append(answers)
         return found
 

@@ -40,7 +40,7 @@ class TemperedSlate:
     name: ClassVar[str] = "tempered-slate"
     features: NDArray[np.float64] = field(repr=False)
     k: int
-    epsilon: float
+    epsilon: float  # nats
     low: float = 0.0
     high: float = math.nan  # has to be given
     items_each: int | None = None
@@ -74,7 +74,10 @@ class TemperedSlate:
 
     @classmethod
     def capped(cls, features: NDArray[np.float64], k: int, epsilon: float, **settings: Any) -> "TemperedSlate":
-        """As asked for, at ``epsilon`` or at the largest epsilon that the public range allows, whichever is less."""
+        """As asked for, at ``epsilon`` or at the largest epsilon that the public range allows, whichever is less.
+
+        ``epsilon`` is in nats.
+        """
         least = cls(features, k, min(positive("epsilon", epsilon), math.ulp(0.0)), **settings)
         keep(least, epsilon=min(float(epsilon), least.largest_epsilon))  # all other checks are done, and take a while
         return least
@@ -92,6 +95,7 @@ class TemperedSlate:
 
     @property
     def items(self) -> int:
+        """How many items there are to choose from."""
         return len(self.features)
 
     @property
@@ -111,6 +115,7 @@ class TemperedSlate:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What one slate promises: epsilon, in nats, for one user's rows; 0 where the slate has all items."""
         protects = ONE_USER if self.relation is Relation.ADD_REMOVE else ONE_USER_REPLACED
         if self.k == self.items:  # there is but one slate
             return pure(0.0, protects, proof=self.name)

@@ -42,8 +42,8 @@ class SimilarityAfterTest:
     name: ClassVar[str] = "tested-similarity"
     items: int
     pairs: tuple[tuple[int, int], ...]
-    epsilon: float
-    delta: float
+    epsilon: float  # nats
+    delta: float  # a probability
     needed: int
     share: float = 0.2
     bound: float = 2.0
@@ -68,6 +68,7 @@ class SimilarityAfterTest:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What all pairs together promise, tests included: (epsilon, delta) for one user's rows, added or removed."""
         return approximate(self.epsilon, self.delta, ONE_USER, proof=self.name)
 
     @cached_property

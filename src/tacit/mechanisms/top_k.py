@@ -35,13 +35,14 @@ class GumbelTopK:
     name: ClassVar[str] = "top-k"
     scores: ScoreSource
     k: int
-    epsilon: float
+    epsilon: float  # nats
 
     def __post_init__(self) -> None:
         keep(self, k=whole("k", self.k, least=1), epsilon=positive("epsilon", self.epsilon))
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What all k picks together promise: epsilon, in nats, for what the scores protect; composes by its zCDP."""
         # k exponential mechanisms, each of range epsilon/k: zCDP k (epsilon/k)^2 / 8
         rho = up(Fraction(self.epsilon) ** 2 / (8 * self.k))
         loss = Loss(LossKind.ZCDP, rho) if math.isfinite(rho) else None

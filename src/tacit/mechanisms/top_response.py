@@ -36,7 +36,7 @@ class TopResponse:
     name: ClassVar[str] = "top-response"
     m: int
     d: int
-    epsilon: float
+    epsilon: float  # nats
 
     def __post_init__(self) -> None:
         keep(self, m=whole("m", self.m, least=1, most=1 << 20), epsilon=positive("epsilon", self.epsilon))
@@ -60,6 +60,7 @@ class TopResponse:
 
     @cached_property
     def total_weight(self) -> int:
+        """The weights of all candidates together, in units of 2^-BITS: probabilities are shares of it."""
         return self.d * self.best_weight + ((self.m - self.d) << BITS)
 
     def pmf(self, raw: ArrayLike) -> NDArray[np.float64]:

@@ -34,7 +34,8 @@ class TotalsOnDemand(Protocol):
     ``totals(of)`` must be ``of.totals`` of all rows: of parts of the table that hold every user's row whole, and once, added up.
     """
 
-    def totals(self, of: Summed, /) -> NDArray[np.int64]: ...
+    def totals(self, of: Summed, /) -> NDArray[np.int64]:
+        """The totals of all users' clipped rows, in grid steps, however they are added up."""
 
 
 Rows: TypeAlias = "sparse.csr_array | NDArray[Any] | TotalsOnDemand"

@@ -59,7 +59,7 @@ class TransferMoments:
     n_source: int
     bounds: RatingBounds
     mu: float
-    delta: float
+    delta: float  # a probability
     head_size: int
     offset_share: float = 0.2
     offset_norm: float = 4.0
@@ -85,6 +85,7 @@ class TransferMoments:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What both sums together promise: epsilon at this delta for one user's rows in both domains."""
         return gaussian_claim(self.name, self.mu, self.delta)
 
     @cached_property

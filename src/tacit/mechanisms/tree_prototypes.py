@@ -45,9 +45,9 @@ class TreePrototypes:
 
     name: ClassVar[str] = "tree-prototypes"
     bounds: ProfileBounds | FeatureBox
-    k: int
-    epsilon: float
-    delta: float
+    k: int  # how many prototypes: rows of values
+    epsilon: float  # nats
+    delta: float  # a probability
     depth: int = 12
     lloyd: int = 2
     seed: int = 0
@@ -78,6 +78,7 @@ class TreePrototypes:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What the whole release promises: (epsilon, delta) for one user's rows, added or removed; composes by its zCDP."""
         return Guarantee(self.epsilon, ONE_USER, delta=self.delta, proof=self.name, loss=Loss(LossKind.ZCDP, self.rho))
 
     @cached_property

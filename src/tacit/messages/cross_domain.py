@@ -69,6 +69,7 @@ class TransferModel:
 
     @property
     def scale(self) -> tuple[float, float]:
+        """The lowest and the highest rating, in stars: predictions lie within."""
         return models.scale_of(self.model)
 
     @property
@@ -83,6 +84,7 @@ class TransferModel:
 
     @property
     def remark(self) -> str:
+        """In one sentence, how much taste the noise left to carry over."""
         return self.model.remark
 
     def predict(self, profile: Mapping[Any, float], items: Iterable[Any] | None = None) -> dict[Item, float]:
@@ -113,6 +115,7 @@ class TransferModel:
         return self.predict(profile) | real
 
     def to_json(self) -> dict[str, Any]:
+        """The model as values for JSON."""
         return {
             "format": FORMAT,
             "kind": self.kind,
@@ -138,6 +141,7 @@ class TransferModel:
 
     @classmethod
     def load(cls, path: str | Path) -> "TransferModel":
+        """The model of a file that ``save`` wrote; InvalidMessage where it holds none."""
         return cls.from_json(load(path))
 
     def __eq__(self, other: object) -> bool:

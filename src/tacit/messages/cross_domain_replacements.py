@@ -36,7 +36,7 @@ class Replacements:
     source: tuple[Item, ...]
     target: tuple[Item, ...]
     chosen: tuple[int, ...]
-    scale: tuple[float, float]
+    scale: tuple[float, float]  # the lowest and the highest rating, in stars
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
@@ -68,6 +68,7 @@ class Replacements:
         return {self.target[place]: float(mean[place]) for place in np.flatnonzero(count).tolist()}
 
     def to_json(self) -> dict[str, Any]:
+        """The table as values for JSON."""
         return {
             "format": FORMAT,
             "source": list(self.source),
@@ -90,6 +91,7 @@ class Replacements:
 
     @classmethod
     def load(cls, path: str | Path) -> "Replacements":
+        """The table of a file that ``save`` wrote; InvalidMessage where it holds none."""
         return cls.from_json(load(path))
 
     def __len__(self) -> int:

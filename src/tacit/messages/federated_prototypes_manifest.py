@@ -43,13 +43,13 @@ class Manifest:
 
     catalogue: str = field(repr=False)
     items: int
-    epsilon: float
+    epsilon: float  # nats
     users: int
     roster: tuple[Member, ...] = field(repr=False)
     coordinator: str = field(repr=False)
     mechanism: Mechanism = Mechanism.MOMENTS
     title: str = ""
-    delta: float | None = None
+    delta: float | None = None  # a probability
     entities_each: int = 1
     seed: int = 0  # of public randomness only: projection, hyperplanes, starts of the factorisation
     deadline: str | None = None
@@ -60,7 +60,7 @@ class Manifest:
     fewest: int | None = None
     colluding: int | None = None
     # prototypes
-    k: int | None = None
+    k: int | None = None  # how many prototypes: rows of values
     items_each: int | None = None
     value_bound: float | None = None
     l1_bound: float | None = None
@@ -73,7 +73,7 @@ class Manifest:
     shares: tuple[float, ...] | None = None
     lloyd: int | None = None
     # the factorisation of prototypes
-    rank: int | None = None
+    rank: int | None = None  # how many factors
     ridge: float | None = None
     regulariser: Regulariser | None = None
     zeros_observed: bool | None = None
@@ -108,10 +108,12 @@ class Manifest:
 
     @cached_property
     def contributors(self) -> tuple[Member, ...]:
+        """The members of the roster that send something."""
         return tuple(one for one in self.roster if one.contributes)
 
     @property
     def is_secure(self) -> bool:
+        """Whether the coordinator sees sums only."""
         return self.aggregation is Aggregation.SECURE
 
     @property
@@ -153,6 +155,7 @@ class Manifest:
         return warnings_of(self)
 
     def member(self, name: str) -> Member | None:
+        """The member of that name; None where the roster has none."""
         return self._members.get(name)
 
     @cached_property
@@ -160,6 +163,7 @@ class Manifest:
         return {one.name: one for one in self.roster}
 
     def to_json(self) -> dict[str, Any]:
+        """The manifest as values for JSON."""
         found: dict[str, Any] = {"kind": "manifest", "version": VERSION}
         for one in fields_of(self):
             value = getattr(self, one.name)

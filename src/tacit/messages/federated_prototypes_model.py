@@ -52,6 +52,7 @@ class SharedModel:
         return digest.hexdigest()
 
     def signed(self, key: bytes) -> bytes:
+        """The signed frame that goes to every member of the roster."""
         return sign(key, {**self._header(), "model": self.hash}, self._arrays())
 
     @classmethod

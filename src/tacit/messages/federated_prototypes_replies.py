@@ -72,6 +72,7 @@ class Reply:
         return self.arrays[BODY].tobytes()
 
     def signed(self, key: bytes, manifest: Manifest) -> bytes:
+        """The signed frame that goes to the coordinator."""
         return sign(
             key, {**_header(manifest), "stage": self.stage, "from": self.sender, "entry": self.entry}, self.arrays
         )

@@ -20,6 +20,8 @@ _LONGEST = 64
 
 
 class Role(StrEnum):
+    """What an entity does in a run."""
+
     CONTRIBUTOR = "contributor"
     RECEIVER = "receiver"  # sends nothing, and gets the model
 
@@ -37,19 +39,25 @@ class Member:
 
     @property
     def contributes(self) -> bool:
+        """Whether this entity sends something."""
         return self.role is Role.CONTRIBUTOR
 
     def to_json(self) -> dict[str, Any]:
+        """The member as values for JSON."""
         return {"name": self.name, "key": self.key, "role": self.role.value}
 
     @classmethod
     def from_json(cls, value: object) -> "Member":
+        """The member of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "a member of the roster", _MEMBERS)
         return cls(found["name"], found["key"], found["role"])
 
 
 def role_for(users: int, k: int) -> Role:
-    """The public rule for prototypes: by the declared order of magnitude of the users, never by how many there are."""
+    """The public rule for prototypes: by the declared order of magnitude of the users, never by how many there are.
+
+    ``k`` is the number of prototypes: rows of values.
+    """
     enough = whole("users", users, least=1) >= USERS_EACH * whole("k", k, least=1)
     return Role.CONTRIBUTOR if enough else Role.RECEIVER
 

@@ -26,6 +26,7 @@ class Step:
     body: bytes | None = field(default=None, repr=False)
 
     def signed(self, key: bytes) -> bytes:
+        """The signed frame that goes to one contributor."""
         header = {"kind": "step", "version": VERSION, "run": self.run, "stage": self.stage, "to": self.to}
         if self.head is not None:
             return sign(key, header, {HEAD: self.head.astype("<u4")})

@@ -38,17 +38,23 @@ _SUM = 1e-9
 
 
 class Mechanism(StrEnum):
+    """What an entity releases: noisy moments in two stages, or prototypes by a grid or by a tree."""
+
     MOMENTS = "moments"
     GRID = "grid"
     TREE = "tree"
 
 
 class Aggregation(StrEnum):
+    """What the coordinator sees of the entities' shares."""
+
     SECURE = "secure"  # the coordinator sees sums only
     NONE = "none"  # it sees every share, and each carries all the noise itself
 
 
 class Regulariser(StrEnum):
+    """What large factors cost where the coordinator factorises prototypes: by the number of known cells, or the same for all."""
+
     WEIGHTED = "weighted"
     SUM = "sum"
 

@@ -51,6 +51,7 @@ class LookAlikes:
         )
 
     def to_bytes(self) -> bytes:
+        """The look-alikes in the compact binary form."""
         header: store_file.Header = {"format": store_file.FORMAT, "kind": _KIND, "guarantee": self.guarantee.to_json()}
         tensors = {"rows": self.rows, "sizes": self.sizes}
         return store_file.to_bytes(header | {"digest": store_file.digest(header, tensors)}, tensors)

@@ -42,10 +42,14 @@ class ModelKind(IntEnum):
 
     @property
     def dtype(self) -> str:
+        """The numbers of this kind on the wire: halves or singles, little-endian."""
         return "<f2" if self is ModelKind.LINEAR_MAP_HALF else "<f4"
 
     def shape(self, k: int, dimension: int, components: int) -> tuple[int, int]:
-        """Of the numbers that are sent along."""
+        """Of the numbers that are sent along.
+
+        ``k`` is the number of items in the slate.
+        """
         if self in (ModelKind.LINEAR_MAP, ModelKind.LINEAR_MAP_HALF):
             return k, 1 + dimension
         return (1 + dimension + k, components) if self is ModelKind.PRINCIPAL_COMPONENTS else (0, 0)
@@ -149,12 +153,14 @@ class Reply:
         return f"Reply({len(self.items)} of {self.k} items, {self.kind.name.lower()}, {self.dimension} features)"
 
     def to_bytes(self) -> bytes:
+        """The reply in the compact binary form."""
         kind = self.kind | (_SHORT if self.short else 0)
         header = _HEADER.pack(VERSION, kind, self.k, self.dimension, self.components)
         return header + np.array(self._filled, dtype="<u8").tobytes() + self.numbers.tobytes()
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Reply":
+        """The reply of such bytes, checked; InvalidMessage for anything else."""
         if not isinstance(content, bytes) or len(content) < _HEADER.size:
             raise InvalidMessage(f"a reply has at least {_HEADER.size} bytes.")
         version, marked, k, dimension, components = _HEADER.unpack_from(content)
@@ -183,6 +189,7 @@ class Reply:
 
     @classmethod
     def from_json(cls, value: object) -> "Reply":
+        """The reply of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "a reply", _FIELDS)
         fields.whole(found["version"], "$.version", least=VERSION & 0xFF, most=VERSION & 0xFF)
         kind = next((one for one in ModelKind if one.name.lower().replace("_", "-") == found["kind"]), None)

@@ -40,17 +40,21 @@ class Request:
         return self
 
     def to_bytes(self) -> bytes:
+        """The request in the compact binary form."""
         return packed(self.signal, self.k, self.t)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Request":
+        """The request of such bytes, checked; InvalidMessage for anything else."""
         return cls(*unpacked(content))
 
     def to_json(self) -> dict[str, Any]:
+        """The request as values for JSON."""
         return {**self.signal.to_json(), "k": self.k, "t": self.t}
 
     @classmethod
     def from_json(cls, value: object) -> "Request":
+        """The request of such values, checked; InvalidMessage for anything else."""
         found = dict(fields.members(value, "a request", (*NAMES, "k", "t")))
         k, t = (fields.whole(found.pop(name), f"$.{name}", least=1, most=MOST_K) for name in ("k", "t"))
         return cls(Signal.from_json(found), k, t)

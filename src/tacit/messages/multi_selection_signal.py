@@ -43,10 +43,12 @@ class GridSteps(Protocol):
     """What a mechanism released: whole numbers, each worth ``step``."""
 
     @property
-    def steps(self) -> NDArray[np.int64]: ...
+    def steps(self) -> NDArray[np.int64]:
+        """The released features, in whole grid steps."""
 
     @property
-    def step(self) -> Fraction: ...
+    def step(self) -> Fraction:
+        """The distance of two points of the grid, in the features' unit."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +60,7 @@ class Signal:
 
     steps: NDArray[np.signedinteger[Any]]  # kept as int32
     grid_bits: int
-    eta: Fraction
+    eta: Fraction  # L1 distance for one nat of loss
     simulated: bool = False
     empty: bool = False
 
@@ -87,6 +89,7 @@ class Signal:
         """The message of a release, and of nothing else. Refuses a release whose guarantee is not the one that eta stands for.
 
         What lies beyond 2^30 steps is cut to it: a function of the release alone, which costs nothing.
+        ``eta`` is an L1 distance of features, for one nat of loss.
         """
         step, promised = release.value.step, release.guarantee
         if step.numerator != 1 or step.denominator.bit_count() != 1:
@@ -104,11 +107,15 @@ class Signal:
 
     @classmethod
     def nothing(cls, dimension: int, eta: Eta, grid_bits: int = 20) -> "Signal":
-        """Tells nothing about the user: for a device whose budget is spent. The server answers as it would answer anybody."""
+        """Tells nothing about the user: for a device whose budget is spent. The server answers as it would answer anybody.
+
+        ``eta`` is an L1 distance of features, for one nat of loss.
+        """
         return cls(np.zeros(dimension, dtype=np.int32), grid_bits, exact_eta(eta), empty=True)
 
     @property
     def dimension(self) -> int:
+        """How many features the signal has."""
         return int(self.steps.size)
 
     @property
@@ -143,12 +150,14 @@ class Signal:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Signal":
+        """The signal of such bytes, checked; InvalidMessage for anything else."""
         signal, k, t = unpacked(content)
         if k or t:
             raise InvalidMessage("this is a request, not a signal: k and t must be 0.")
         return signal
 
     def to_json(self) -> dict[str, Any]:
+        """The signal as values for JSON."""
         return {
             "version": VERSION & 0xFF,
             "simulated": self.simulated,
@@ -160,6 +169,7 @@ class Signal:
 
     @classmethod
     def from_json(cls, value: object) -> "Signal":
+        """The signal of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "a signal", NAMES)
         fields.whole(found["version"], "$.version", least=VERSION & 0xFF, most=VERSION & 0xFF)
         eta = [
@@ -180,7 +190,10 @@ class Signal:
 
 
 def exact_eta(eta: Eta) -> Fraction:
-    """``eta`` as the fraction that was meant: a float is read as the shortest decimal that means it, so that 0.1 is 1/10."""
+    """``eta`` as the fraction that was meant: a float is read as the shortest decimal that means it, so that 0.1 is 1/10.
+
+    It is an L1 distance of features, for one nat of loss.
+    """
     try:
         if isinstance(eta, bool):
             raise TypeError

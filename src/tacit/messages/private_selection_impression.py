@@ -39,10 +39,12 @@ class Impression:
         return cls(offer.token, tuple(offer.candidates[place].item for place in release.value))
 
     def to_json(self) -> dict[str, Any]:
+        """The impression as values for JSON."""
         return {"version": VERSION, "token": self.token, "items": list(self.items)}
 
     @classmethod
     def from_json(cls, value: object) -> "Impression":
+        """The impression of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "an impression", ("version", "token", "items"))
         fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
         return cls(found["token"], tuple(fields.listed(found["items"], "$.items")))
@@ -64,10 +66,12 @@ class ShuffledReport:
         fields.hexadecimal(self.token, "$.token", least=32, most=400)
 
     def to_json(self) -> dict[str, Any]:
+        """The report as values for JSON."""
         return {"version": VERSION, "batch": self.batch, "group": self.group, "item": self.item, "token": self.token}
 
     @classmethod
     def from_json(cls, value: object) -> "ShuffledReport":
+        """The report of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "a shuffled report", ("version", "batch", "group", "item", "token"))
         fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
         return cls(found["batch"], found["group"], found["item"], found["token"])
@@ -95,11 +99,13 @@ class Batch:
             raise InvalidMessage("the reports of a batch stand in rising order of their tokens, each token once.")
 
     def to_json(self) -> dict[str, Any]:
+        """The batch as values for JSON."""
         reports = [{"item": item, "token": token} for token, item in self.reports]
         return {"version": VERSION, "id": self.id, "group": self.group, "reports": reports}
 
     @classmethod
     def from_json(cls, value: object) -> "Batch":
+        """The batch of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "a batch", ("version", "id", "group", "reports"))
         fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
         rows = [
@@ -117,7 +123,7 @@ class Engagement:
 
     token: str = field(repr=False)
     bit: int
-    epsilon: float
+    epsilon: float  # nats
 
     def __post_init__(self) -> None:
         fields.hexadecimal(self.token, "$.token", length=32)
@@ -128,16 +134,21 @@ class Engagement:
 
     @classmethod
     def from_release(cls, release: Release[int], token: str, epsilon: float) -> "Engagement":
-        """The message of a release at ``epsilon``, which only a release that promises nothing does not name itself."""
+        """The message of a release at ``epsilon``, which only a release that promises nothing does not name itself.
+
+        ``epsilon`` is in nats.
+        """
         if not release.guarantee.promises_nothing and release.guarantee.epsilon != epsilon:
             raise InvalidMessage("the epsilon of an engagement is that of its release.")
         return cls(token, release.value, epsilon)
 
     def to_json(self) -> dict[str, Any]:
+        """The report as values for JSON."""
         return {"version": VERSION, "token": self.token, "bit": self.bit, "epsilon": self.epsilon}
 
     @classmethod
     def from_json(cls, value: object) -> "Engagement":
+        """The report of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "an engagement", ("version", "token", "bit", "epsilon"))
         fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
         return cls(found["token"], found["bit"], fields.real(found["epsilon"], "$.epsilon"))

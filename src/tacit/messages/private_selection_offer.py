@@ -37,10 +37,12 @@ class OfferRequest:
         fields.truth(self.consent, "$.consent")
 
     def to_json(self) -> dict[str, Any]:
+        """The request as values for JSON."""
         return {"version": VERSION, "context": self.context, "consent": int(self.consent)}
 
     @classmethod
     def from_json(cls, value: object) -> "OfferRequest":
+        """The request of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "a request for an offer", ("version", "context", "consent"))
         fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
         consent = fields.whole(found["consent"], "$.consent", least=0, most=1)
@@ -67,10 +69,12 @@ class Candidate:
         fields.whole(self.bid_micros, "$.candidates.bid", least=0, most=MOST_MICROS)
 
     def to_json(self) -> dict[str, Any]:
+        """The candidate as values for JSON."""
         return {"item": self.item, "bid": self.bid_micros, "public_score": self.public_score}
 
     @classmethod
     def from_json(cls, value: object) -> "Candidate":
+        """The candidate of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "a candidate", ("item", "bid", "public_score"))
         return cls(found["item"], fields.real(found["public_score"], "$.candidates.public_score"), found["bid"])
 
@@ -80,7 +84,7 @@ class BatchTerms:
     """For reports that are shuffled: the batch, the price of every candidate in it, and the public key of its tokens."""
 
     id: str
-    prices: tuple[int, ...]
+    prices: tuple[int, ...]  # micro-units of the currency for an impression of each candidate
     key: str = ""  # in hexadecimal digits; empty where tokens are not blind
 
     def __post_init__(self) -> None:
@@ -89,10 +93,12 @@ class BatchTerms:
         fields.hexadecimal(self.key, "$.batch.key", most=200)
 
     def to_json(self) -> dict[str, Any]:
+        """The batch's terms as values for JSON."""
         return {"id": self.id, "prices": list(self.prices), "key": self.key}
 
     @classmethod
     def from_json(cls, value: object) -> "BatchTerms":
+        """The batch's terms of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "a batch", ("id", "prices", "key"))
         return cls(found["id"], tuple(fields.listed(found["prices"], "$.batch.prices")), found["key"])
 
@@ -127,6 +133,7 @@ class Offer:
 
     @property
     def items(self) -> tuple[str, ...]:
+        """The candidates' items, in the order of their public scores."""
         return tuple(one.item for one in self.candidates)
 
     def group_under(self, applied: Policy) -> str:
@@ -138,6 +145,7 @@ class Offer:
         return sha256(text.encode()).hexdigest()[:32]
 
     def to_json(self) -> dict[str, Any]:
+        """The offer as values for JSON."""
         return {
             "version": VERSION,
             "token": self.token,
@@ -149,6 +157,7 @@ class Offer:
 
     @classmethod
     def from_json(cls, value: object) -> "Offer":
+        """The offer of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "an offer", _NAMES)
         fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
         listed: Sequence[object] = fields.listed(found["candidates"], "$.candidates")

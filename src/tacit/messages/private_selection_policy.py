@@ -52,7 +52,7 @@ class Policy:
 
     rule: Rule
     m: int
-    epsilon: float = 0.0
+    epsilon: float = 0.0  # nats
     d: int = 1
     slots: int = 1
     bounding: Bounding = Bounding.NONE
@@ -114,6 +114,7 @@ class Policy:
         keep(self, floors=checked)
 
     def to_json(self) -> dict[str, Any]:
+        """The policy as values for JSON."""
         return {
             "version": VERSION,
             "id": self.rule.value,
@@ -128,6 +129,7 @@ class Policy:
 
     @classmethod
     def from_json(cls, value: object) -> "Policy":
+        """The policy of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "a policy", NAMES)
         fields.whole(found["version"], "$.policy.version", least=VERSION, most=VERSION)
         floors = found["floors"]

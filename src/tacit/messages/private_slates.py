@@ -50,6 +50,7 @@ class Slate:
         return cls(tuple(ids[places].tolist()), route, release.guarantee)
 
     def to_json(self) -> dict[str, Any]:
+        """The slate as values for JSON."""
         return {
             "version": VERSION,
             "items": list(self.items),
@@ -59,6 +60,7 @@ class Slate:
 
     @classmethod
     def from_json(cls, value: object) -> "Slate":
+        """The slate of such values, checked; InvalidMessage for anything else."""
         found = fields.members(value, "a slate", _NAMES)
         fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
         items = tuple(fields.listed(found["items"], "$.items"))

@@ -25,10 +25,12 @@ class Grid(Protocol):
     """Whole numbers, each worth ``step``."""
 
     @property
-    def steps(self) -> NDArray[np.int64]: ...
+    def steps(self) -> NDArray[np.int64]:
+        """The released numbers, in whole grid steps."""
 
     @property
-    def step(self) -> Fraction: ...
+    def step(self) -> Fraction:
+        """The distance of two points of the grid."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +39,7 @@ class Popularity:
 
     items: tuple[Item, ...] = field(repr=False)
     steps: NDArray[np.int64] = field(repr=False)
-    step: Fraction
+    step: Fraction  # the distance of two points of the grid, in likes
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
@@ -54,6 +56,7 @@ class Popularity:
     __hash__ = None  # type: ignore[assignment]
 
     def counts(self) -> NDArray[np.float64]:
+        """The noisy number of likes of each item, in the order of ``items``; may be negative."""
         return np.asarray(self.steps * float(self.step), dtype=np.float64)
 
     @classmethod
@@ -62,10 +65,12 @@ class Popularity:
         return cls(tuple(ids.tolist()), _cut(release.value.steps), release.value.step, release.guarantee)
 
     def to_json(self) -> dict[str, Any]:
+        """The counts as values for JSON."""
         return _to_json(self, self.steps)
 
     @classmethod
     def from_json(cls, value: object) -> "Popularity":
+        """The counts of such values, checked; InvalidMessage for anything else."""
         items, steps, step, guarantee = _from_json(value, "popularity", MOST_ITEMS)
         if len(steps) != len(items):
             raise InvalidMessage(f"expected {len(items)} numbers at $.steps.")
@@ -78,7 +83,7 @@ class Similarity:
 
     items: tuple[Item, ...] = field(repr=False)
     steps: NDArray[np.int64] = field(repr=False)
-    step: Fraction
+    step: Fraction  # the distance of two points of the grid
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
@@ -98,6 +103,7 @@ class Similarity:
     __hash__ = None  # type: ignore[assignment]
 
     def kernel(self) -> NDArray[np.float64]:
+        """The noisy kernel, items x items, in the order of ``items``."""
         return np.asarray(self.steps * float(self.step), dtype=np.float64)
 
     @classmethod
@@ -111,6 +117,7 @@ class Similarity:
 
     @classmethod
     def from_json(cls, value: object) -> "Similarity":
+        """The kernel of such values, checked; InvalidMessage for anything else."""
         items, steps, step, guarantee = _from_json(value, "similarity", MOST_KERNEL_ITEMS)
         count = len(items)
         if len(steps) != count * (count + 1) // 2:

@@ -90,10 +90,12 @@ class Store:
         return cls._unpacked(*store_file.read(Path(path)))
 
     def to_bytes(self) -> bytes:
+        """The store in the compact binary form."""
         return store_file.to_bytes(*self._packed())
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Store":
+        """The store of such bytes, checked; InvalidModel for anything else."""
         return cls._unpacked(*store_file.from_bytes(content))
 
     def __repr__(self) -> str:

@@ -29,6 +29,7 @@ class Classes:
 
     @cached_property
     def sizes(self) -> NDArray[np.int32]:
+        """How many items each class has."""
         return np.bincount(self.of, minlength=0).astype(np.int32)
 
     @cached_property
@@ -41,6 +42,7 @@ class Classes:
 
     @property
     def n_items(self) -> int:
+        """How many items there are in all classes."""
         return int(self.of.size)
 
 

@@ -32,6 +32,7 @@ class FactorScorer:
 
     @property
     def dimension(self) -> int:
+        """How many features a user has."""
         return int(self.factors.shape[1])
 
     @cached_property
@@ -40,6 +41,7 @@ class FactorScorer:
         return classes_of(np.column_stack([self.factors, self.offsets]))
 
     def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """Scores of users x items: one row of features for each user, items by their codes. Larger is better."""
         # Each class once: a product of matrices may round two equal columns differently.
         wanted, place = np.unique(self.classes.of[items], return_inverse=True)
         first = self.classes.first[wanted]
@@ -49,10 +51,12 @@ class FactorScorer:
         return scores[:, place.reshape(-1)]
 
     def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays of which ``from_tensors`` makes the same again, by name."""
         return {"factors": self.factors, "offsets": self.offsets, "mean": np.array([self.mean])}
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, NDArray[Any]]) -> "FactorScorer":
+        """The same again, from the arrays of a store; InvalidModel where they do not fit."""
         return cls(tensors["factors"], tensors["offsets"], float(tensors["mean"][0]))
 
 

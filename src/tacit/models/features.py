@@ -25,10 +25,12 @@ class FeatureSpace(Protocol):
     """What features are made of and where they lie. All of it is public."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """The name by which a stored space is read again."""
 
     @property
-    def dimension(self) -> int: ...
+    def dimension(self) -> int:
+        """How many features a user has."""
 
     @property
     def low(self) -> float:
@@ -103,10 +105,12 @@ class GenreProfile:
 
     @property
     def genres(self) -> int:
+        """How many genres there are."""
         return int(self.flags.shape[1])
 
     @property
     def dimension(self) -> int:
+        """How many features a user has: two for each genre."""
         return 2 * self.genres
 
     @cached_property
@@ -129,6 +133,9 @@ class GenreProfile:
     def of_many(
         self, starts: NDArray[np.integer[Any]], items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]
     ) -> NDArray[np.float64]:
+        """The features of many users, a row each: ratings in stars by item codes, of user u from ``starts[u]`` to
+        ``starts[u + 1]``.
+        """
         features = np.empty((len(starts) - 1, self.dimension))
         for first in range(0, len(features), _USERS):
             part = starts[first : first + _USERS + 1]
@@ -140,10 +147,12 @@ class GenreProfile:
         return features
 
     def of(self, items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """The features of one user: her ratings in stars, by item codes."""
         row: NDArray[np.float64] = self.of_many(np.array([0, len(items)]), np.asarray(items), np.asarray(values))[0]
         return row
 
     def check(self, features: ArrayLike) -> NDArray[np.float64]:
+        """The features as floats, if they lie in their public domain; else InvalidFeatures, which shows none of them."""
         row = checked_row(features, self.dimension)
         sums = row.reshape(2, self.genres).sum(axis=1)
         empty, full = np.abs(sums) <= _TOLERANCE, np.abs(sums - 1.0) <= _TOLERANCE
@@ -155,13 +164,16 @@ class GenreProfile:
         return row
 
     def inside(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """The nearest rows that features may be: what a server makes of a noisy signal."""
         return scaled_blocks(rows)
 
     def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays of which ``from_tensors`` makes the same again, by name."""
         return {"flags": self.flags.astype(np.uint8), "liked_from": np.array([self.liked_from])}
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, NDArray[Any]]) -> "GenreProfile":
+        """The same again, from the arrays of a store; InvalidModel where they do not fit."""
         return cls(tensors["flags"].astype(np.bool_), float(tensors["liked_from"][0]))
 
 

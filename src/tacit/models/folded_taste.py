@@ -40,22 +40,29 @@ class FoldedTaste:
 
     @property
     def n_items(self) -> int:
+        """How many items there are."""
         return int(self.factors.shape[0])
 
     @property
     def dimension(self) -> int:
+        """How many features a user has: one for each factor."""
         return int(self.factors.shape[1])
 
     @property
     def diameter(self) -> float:
+        """The largest L1 distance of two users' features."""
         return 2.0 * self.dimension
 
     def of_many(
         self, starts: NDArray[np.integer[Any]], items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]
     ) -> NDArray[np.float64]:
+        """The features of many users, a row each: ratings in stars by item codes, of user u from ``starts[u]`` to
+        ``starts[u + 1]``.
+        """
         return np.clip(self.unclipped(starts, items, values), self.low, self.high)
 
     def of(self, items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """The features of one user: her ratings in stars, by item codes."""
         row: NDArray[np.float64] = self.of_many(np.array([0, len(items)]), np.asarray(items), np.asarray(values))[0]
         return row
 
@@ -70,9 +77,11 @@ class FoldedTaste:
         return fitted[:, 1:]
 
     def inside(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """The nearest rows that features may be: what a server makes of a noisy signal."""
         return np.clip(np.asarray(rows, dtype=np.float64), self.low, self.high)
 
     def check(self, features: ArrayLike) -> NDArray[np.float64]:
+        """The features as floats, if they lie in their public domain; else InvalidFeatures, which shows none of them."""
         row = checked_row(features, self.dimension)
         if (np.abs(row) > 1.0).any():
             raise InvalidFeatures(
@@ -82,6 +91,7 @@ class FoldedTaste:
         return row
 
     def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays of which ``from_tensors`` makes the same again, by name."""
         return {
             "factors": self.factors,
             "offsets": self.offsets,
@@ -91,4 +101,5 @@ class FoldedTaste:
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, NDArray[Any]]) -> "FoldedTaste":
+        """The same again, from the arrays of a store; InvalidModel where they do not fit."""
         return cls(tensors["factors"], tensors["offsets"], float(tensors["mean"][0]), tensors["penalties"])

@@ -41,6 +41,7 @@ class ItemRidge:
 
     @property
     def items(self) -> int:
+        """How many items the model knows."""
         return int(self.unit.shape[1])
 
     def applied(self, rows: Any) -> Floats:

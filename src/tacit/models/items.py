@@ -15,6 +15,8 @@ from tacit.models.titles import Titles
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Items:
+    """The items of a store: ids in ascending order, and titles if there are any. An item's code is its place."""
+
     ids: NDArray[Any]  # int64 or text, ascending
     titles: tuple[str, ...] | None = None
 
@@ -39,16 +41,19 @@ class Items:
         return np.arange(self.ids.size, dtype=np.uint64)
 
     def code_of_number(self, number: int) -> int:
+        """The code of the item that has this number on the wire (64 bits, from its id)."""
         place = int(np.searchsorted(self.numbers, np.uint64(number)))
         if place == len(self) or int(self.numbers[place]) != number:
             raise UnknownName(f"no item has the number {number} among the {len(self):,} of this store.")
         return place
 
     def id(self, code: int) -> int | str:
+        """The item's id by its code."""
         found: int | str = self.ids[code].item()
         return found
 
     def title(self, code: int) -> str:
+        """The item's title by its code; its id, as text, where there are no titles."""
         return self.titles[code] if self.titles is not None else str(self.ids[code])
 
     def code(self, item: int | str) -> int:
@@ -62,6 +67,7 @@ class Items:
         raise UnknownName(f"no such item among the {len(self):,} of this store: give an id or a title.")
 
     def codes(self, items: Sequence[int | str]) -> NDArray[np.int32]:
+        """The codes of these ids or titles, in their order."""
         return np.array([self.code(item) for item in items], dtype=np.int32)
 
     @cached_property

@@ -25,6 +25,7 @@ class LinearMap:
     matrix: NDArray[np.float64]  # k x (1 + d)
 
     def estimate(self, features: NDArray[Any]) -> NDArray[np.float64]:
+        """The estimated score of each item of the slate at these features."""
         estimates: NDArray[np.float64] = self.matrix[:, 0] + self.matrix[:, 1:] @ np.asarray(features, dtype=np.float64)
         return estimates
 
@@ -34,7 +35,7 @@ class PrincipalComponents:
     """The leading directions of rows [1, features, utilities]; columns of zeros stand for directions that were dropped."""
 
     basis: NDArray[np.float64]  # (1 + d + k) x p
-    k: int
+    k: int  # items of the slate
 
     def estimate(self, features: NDArray[Any]) -> NDArray[np.float64]:
         """The utilities at the point of the plane whose first 1 + d entries are nearest to [1, features]."""

@@ -37,6 +37,7 @@ class SharedMoments:
 
     @property
     def informative(self) -> bool:
+        """Whether any item stood out of the noise; if not, everybody stays with their own rows."""
         return self.head.size > 0
 
 

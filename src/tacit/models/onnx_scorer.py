@@ -45,9 +45,11 @@ class OnnxScorer:
 
     @cached_property
     def classes(self) -> Classes:
+        """Which items are the same to this scorer, and get the same score."""
         return classes_of(self.vectors)
 
     def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """Scores of users x items: one row of features for each user, items by their codes. Larger is better."""
         wanted, place = np.unique(self.classes.of[items], return_inverse=True)  # each class is scored once
         users, vectors = np.asarray(features, dtype=np.float32), self.vectors[self.classes.first[wanted]]
         scores = np.empty((len(users), wanted.size), dtype=np.float32)
@@ -60,6 +62,7 @@ class OnnxScorer:
         return checked_scores(scores, scores.shape)[:, place.reshape(-1)]
 
     def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays of which ``from_tensors`` makes the same again, by name."""
         return {
             "model": np.frombuffer(self.model, dtype=np.uint8),
             "vectors": self.vectors,
@@ -69,6 +72,7 @@ class OnnxScorer:
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, NDArray[Any]]) -> "OnnxScorer":
+        """The same again, from the arrays of a store; InvalidModel where they do not fit."""
         model = tensors["model"].astype(np.uint8, casting="no").tobytes()
         return cls(model, tensors["vectors"], int(tensors["dimension"][0]), float(tensors["shift"][0]))
 

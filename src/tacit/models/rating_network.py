@@ -59,17 +59,21 @@ class RatingNetwork:
 
     @property
     def genres(self) -> int:
+        """How many genres an item can have."""
         return int(self.flags.shape[1])
 
     @property
     def dimension(self) -> int:
+        """How many features a user has."""
         return 2 * self.genres
 
     @cached_property
     def classes(self) -> Classes:
+        """Which items are the same to this scorer, and get the same score."""
         return classes_of(self.flags)
 
     def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """Scores of users x items: one row of features for each user, items by their codes. Larger is better."""
         wanted, place = np.unique(self.classes.of[items], return_inverse=True)  # each class is scored once
         users = np.asarray(features, dtype=np.float32)
         # The first trunk layer is linear in the joined towers: the users' and the classes' shares are summed, not recomputed.
@@ -83,10 +87,12 @@ class RatingNetwork:
         return scores[:, place.reshape(-1)]
 
     def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays of which ``from_tensors`` makes the same again, by name."""
         return {**self.weights, "flags": self.flags.astype(np.uint8)}
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, NDArray[Any]]) -> "RatingNetwork":
+        """The same again, from the arrays of a store; InvalidModel where they do not fit."""
         weights = {name: tensor.astype(np.float32) for name, tensor in tensors.items() if name != "flags"}
         return cls(weights, tensors["flags"].astype(np.bool_))
 

@@ -29,7 +29,8 @@ class Scorer(Protocol):
         """Of the features."""
 
     @property
-    def classes(self) -> Classes: ...
+    def classes(self) -> Classes:
+        """Which items are the same to this scorer, and get the same score."""
 
     def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """users x items, for rows of features and codes of items."""

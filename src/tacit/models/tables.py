@@ -57,6 +57,7 @@ class Tables:
 
     @property
     def bytes(self) -> int:
+        """How many bytes of memory the tables take."""
         return sum(array.nbytes for array in self._arrays().values())
 
     @cached_property
@@ -77,6 +78,7 @@ class Tables:
         return found
 
     def save(self, path: str | Path) -> None:
+        """Writes the tables to a file (safetensors), with a digest of what they hold."""
         from safetensors.numpy import save_file
 
         arrays = self._arrays()

@@ -8,6 +8,8 @@ from tacit.errors import InvalidParameter
 
 
 class Algorithm(StrEnum):
+    """How a server makes a slate from a signal: what it takes the user to be, and what it then chooses."""
+
     NOPOST = "nopost"  # the best items at the raw signal
     NOPOST_REALUSER = "nopost-realuser"  # the best items of the nearest look-alike
     IG_SIG = "ig-sig"  # ignores the signal: learns nothing about the user. What every other one has to beat
@@ -94,6 +96,7 @@ class Settings:
 
     @property
     def posterior(self) -> Posterior:
+        """How look-alikes are weighed for this algorithm."""
         return Posterior.UNIFORM if self.ignores_signal else POSTERIOR[self.algorithm]
 
     def without_signal(self) -> "Settings":
@@ -104,4 +107,5 @@ class Settings:
 
     @property
     def needs_look_alikes(self) -> bool:
+        """Whether it works only with a store that has look-alikes."""
         return self.algorithm not in WITHOUT_LOOK_ALIKES or self.local_model is LocalModel.RIDGE

@@ -48,6 +48,9 @@ class OnDisk:
         self._rows = rows
 
     def first(self, scope: str, token: str, blinded: str) -> str:
+        """The blinded token that was the first for this offer: the one given now, or an earlier one. On the disk when
+        it returns.
+        """
         if self._rows.add(scope, token, blinded, token):
             return blinded
         ((_, kept),) = self._rows.reports(scope, token)  # a group of one
@@ -83,15 +86,19 @@ class PlainTokens:
         self._offers = _Offers(_seed(seed))
 
     def key(self, scope: str) -> str:
+        """No key: devices report with the offer's own token."""
         return ""
 
     def offer_token(self, scope: str) -> str:
+        """A fresh token for an offer of this batch."""
         return self._offers.token(scope)
 
     def issue(self, scope: str, request: TokenRequest) -> IssuedToken:
+        """Refuses: there are no blind tokens here."""
         raise InvalidMessage("this batch has no blind tokens: report with the offer's token.")
 
     def accepts(self, scope: str, token: str) -> bool:
+        """Whether a report's token is that of an offer of this batch."""
         return self._offers.made(scope, token)
 
 
@@ -113,13 +120,18 @@ class BlindTokens:
         self._offers, self._evaluators = _Offers(self._seed), dict[str, Any]()
 
     def key(self, scope: str) -> str:
+        """The public key of a batch, in hexadecimal: devices check issued tokens by it."""
         public: bytes = self._evaluator(scope).public_key.serialize()
         return public.hex()
 
     def offer_token(self, scope: str) -> str:
+        """A fresh token for an offer of this batch."""
         return self._offers.token(scope)
 
     def issue(self, scope: str, request: TokenRequest) -> IssuedToken:
+        """Signs a device's blinded token, once for each offer, without seeing it; the same blinded token again gives
+        the same answer.
+        """
         if not self._offers.made(scope, request.token):
             raise InvalidMessage("no offer of this batch has that token.")
         try:
@@ -132,6 +144,7 @@ class BlindTokens:
         return IssuedToken(self._evaluator(scope).evaluate(blinded).serialize().hex())
 
     def accepts(self, scope: str, token: str) -> bool:
+        """Whether a report's token was issued for this batch."""
         if len(token) != TOKEN_DIGITS:
             return False
         raw = bytes.fromhex(token)

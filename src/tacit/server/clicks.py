@@ -28,6 +28,7 @@ def click_estimate(received: int, ones: int, epsilon: float) -> ClickEstimate:
 
     (ones - n (1-p)) / (2p - 1), where n is the number of bits that were *received*. The number of impressions in its place
     counts a bit that never came as a flipped one: with a tenth of 10,000 missing that is 582 clicks too few at epsilon = 1.
+    ``epsilon`` is in nats; the estimate is a number of clicks.
     """
     n, y = whole("received", received, least=0), whole("ones", ones, least=0)
     if y > n:

@@ -56,7 +56,10 @@ def publicly_best(context: str, items: tuple[str, ...]) -> Sequence[float]:
 
 
 def estimate(explored: Iterable[Explored], click_epsilon: float, target: Target = publicly_best) -> Estimate:
-    """Clicks per offer under a public ``target``, from uniform offers whose clicks were randomised at ``click_epsilon``."""
+    """Clicks per offer under a public ``target``, from uniform offers whose clicks were randomised at ``click_epsilon``.
+
+    ``click_epsilon`` is in nats.
+    """
     rows = list(explored)
     by_bit = {bit: reward(bit, click_epsilon) for bit in (0, 1)}
     weights = np.array([len(row.items) * _probability(target, row) for row in rows])
@@ -85,6 +88,7 @@ class Exploration:
     """Follows uniform offers from offer to click, in memory: what is under way when a process ends is left out, whatever it was.
 
     Tokens are forgotten as soon as their bit has come, or when it cannot come any more; ``rows`` counts what has been explored.
+    ``click_epsilon`` is in nats.
     """
 
     def __init__(self, click_epsilon: float, *, clock: Clock = now) -> None:
@@ -94,6 +98,7 @@ class Exploration:
         self._clock, self._lock = clock, Lock()
 
     def offered(self, offer: Offer, context: str) -> None:
+        """Notes a uniform offer of one slot, whose probabilities are known; refuses others."""
         if offer.policy.rule is not Rule.UNIFORM or offer.policy.slots != 1:
             raise InvalidParameter("only uniform offers of one slot are explored: of others no probability is known.")
         with self._lock:
@@ -101,12 +106,14 @@ class Exploration:
             self._open[offer.token] = Explored(context, offer.items, "", -1), offer.expires
 
     def shown(self, impression: Impression) -> None:
+        """Notes which item of an explored offer was shown."""
         with self._lock:
             found = self._open.get(impression.token)
             if found is not None:
                 self._open[impression.token] = found[0]._replace(shown=impression.items[0]), found[1]
 
     def engaged(self, engagement: Engagement) -> None:
+        """Notes the randomised click of an explored offer that was shown."""
         with self._lock:
             found = self._open.pop(engagement.token, None)
             if found is not None and found[0].shown:

@@ -84,6 +84,7 @@ class Federation:
 
     @property
     def missing(self) -> tuple[str, ...]:
+        """Who has not replied in this stage."""
         return tuple(name for name in self.expected if (name, self.stage) not in self._replies)
 
     @property

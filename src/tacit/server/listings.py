@@ -64,10 +64,12 @@ class Listings:
 
     @property
     def without_money(self) -> bool:
+        """Whether they have a quality and no bids, so that nothing is billed."""
         return self._quality
 
     @property
     def same_in_every_context(self) -> bool:
+        """Whether every context is offered the same."""
         return self._fixed is not None
 
     def billed_by(self, rule: PriceRule | str | None) -> PriceRule:

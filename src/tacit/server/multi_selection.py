@@ -4,6 +4,7 @@ Everything here is a function of the released signal, of public data and of the 
 change freely without touching what the device was promised.
 """
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,11 @@ class MultiSelection:
         compiled: bool | None = None,
         **settings: Any,
     ) -> None:
+        if not hasattr(store, "scorer"):
+            raise InvalidParameter("a server answers from a store: MultiSelection(tacit.fit(ratings)).")
+        known = [one.name for one in fields(Settings) if one.name not in ("algorithm", "local_model")]
+        if unknown := [name for name in settings if name not in known]:
+            raise InvalidParameter(f"there is no setting {unknown[0]!r}; the settings are {', '.join(known)}.")
         self.settings = Settings(
             member("algorithm", Algorithm, algorithm), member("local_model", LocalModel, local_model), **settings
         )

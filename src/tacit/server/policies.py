@@ -31,6 +31,7 @@ class View(NamedTuple):
 
     @property
     def items(self) -> tuple[str, ...]:
+        """The candidates' items, in the order of their public scores."""
         return tuple(one.item for one in self.candidates)
 
 

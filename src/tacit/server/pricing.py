@@ -22,6 +22,8 @@ _MOST_IN_64_BITS = (1 << 63) - 1
 
 
 class PriceRule(StrEnum):
+    """What an impression costs its listing. No rule reads anything private but the one for comparison."""
+
     SECOND_PRICE_PUBLIC = "second_price_public"  # the next public score, at least the reserve
     FIRST_PRICE = "first_price"  # the own public score: reveals nothing either, but rewards bidding below one's value
     FREE = "free"  # a recommendation without money

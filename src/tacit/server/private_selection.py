@@ -56,6 +56,7 @@ class PrivateSelection:
     ``contexts`` are the classes of context that may be kept with an offer; where none are named, none is kept. An offer expires at
     a multiple of ``lasts`` seconds, one to two of them away: it says no more than that about when it was made. ``ledger`` is an
     open impression ledger, or where to open or create one.
+    ``epsilon`` and ``click_epsilon`` are in nats, for one impression and one click.
     """
 
     def __init__(

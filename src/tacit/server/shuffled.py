@@ -60,6 +60,7 @@ class ShuffledSelection:
         """Fixes what all offers of ``batch`` say, on the disk before any is made. The same again has no effect.
 
         Anything else under its name is a Conflict, also after a restart.
+        ``prices`` are in micro-units of the currency, ``expires`` in seconds since 1970.
         """
         name("a batch", batch)
         bare = Offer(_NO_TOKEN, expires, policy, tuple(candidates), BatchTerms(batch, tuple(prices)))
@@ -112,6 +113,7 @@ class ShuffledSelection:
 
         The operator may state ONE_REPORT_EACH (devices keep to it) and NO_OTHER_PATH. The other three are made sure of here, or
         are not true.
+        ``delta`` is a probability, ``honest_share`` the share (0 to 1) of the reports that honest devices sent.
         """
         if not frozenset(stated) <= _STATED:
             raise InvalidParameter("only ONE_REPORT_EACH and NO_OTHER_PATH are the operator's to state.")

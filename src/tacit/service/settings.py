@@ -62,10 +62,10 @@ class Settings(BaseSettings):
     algorithm: str = "exact"
     local_model: str = "ridge"
     policy: str = "auto"
-    epsilon: float = Field(1.0, gt=0.0)  # of one offer
+    epsilon: float = Field(1.0, gt=0.0)  # of one offer, in nats
     offered: int | None = Field(None, ge=1, le=10_000)  # items that are listed where ``listings`` is not given
     offer_seconds: int = Field(3600, ge=1)
-    click_epsilon: float = Field(1.0, gt=0.0)
+    click_epsilon: float = Field(1.0, gt=0.0)  # of one reported click, in nats
     open_counts: bool | None = None  # anybody may see how often each item was shown; None: of the demonstration
     page: bool = True
     swap_seconds: float = Field(2.0, gt=0.0)  # how often a new version is looked for
@@ -92,22 +92,27 @@ class Settings(BaseSettings):
 
     @property
     def logs_requests(self) -> bool:
+        """Whether requests are logged: as set, or by default where nobody watches the terminal."""
         return not sys.stderr.isatty() if self.log_requests is None else self.log_requests
 
     @property
     def models_folder(self) -> Path:
+        """The folder of published versions."""
         return self.models or self.home / "models"
 
     @property
     def keys_file(self) -> Path:
+        """The file of the operators' keys, as digests."""
         return self.keys or self.home / "keys.json"
 
     @property
     def database_target(self) -> str:
+        """The ledger of impressions: a file, or a PostgreSQL address that may hold a password."""
         return str(self.home / "server.db") if self.database is None else self.database.get_secret_value()
 
     @property
     def ledger_target(self) -> str:
+        """The curator's ledger: a file, or a PostgreSQL address that may hold a password."""
         return str(self.home / "curator.db") if self.ledger is None else self.ledger.get_secret_value()
 
     @classmethod
@@ -119,6 +124,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags win over the environment, and that over the TOML file; there is no other source."""
         file = os.environ.get(FILE)
         if file is None:
             return init_settings, env_settings

@@ -48,6 +48,7 @@ class Version:
 
     @property
     def name(self) -> str:
+        """The version's name, which its content gives."""
         return self.folder.name
 
     @property
@@ -57,6 +58,7 @@ class Version:
 
     @property
     def feature_names(self) -> list[str]:
+        """What the features mean, in their order."""
         return list(self.manifest["feature_names"])
 
     @property
@@ -88,6 +90,7 @@ class Version:
         return self
 
     def release(self, name: str) -> Release:
+        """A release that was published with this version, by its name."""
         kind = next((one["kind"] for one in self.releases if one["name"] == name), None)
         return read_release(self.file(name), kind)
 

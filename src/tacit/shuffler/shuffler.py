@@ -2,7 +2,7 @@
 
     shuffler = Shuffler("shuffler.db")
     shuffler.submit(report)                          # ok; the same again: duplicate; after the end: expired
-    for batch in shuffler.close("2026-11-16 sport"):
+    for batch in shuffler.pass_on("2026-11-16 sport"):
         server.settle(batch)                         # may be sent again: it is the same, and has no effect
     shuffler.forget("2026-11-16 sport")              # once the server has acknowledged all of them
 
@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from threading import Lock
 from typing import Self
 
+from tacit.checks import whole
 from tacit.errors import Conflict, InvalidMessage, InvalidParameter, TacitError
 from tacit.ledger import MailLedger, Settlement
 from tacit.ledger.names import name
@@ -22,10 +23,13 @@ from tacit.messages.private_selection_impression import MOST_REPORTS
 
 
 class Shuffler:
-    """One object may be shared by many threads. ``most`` is how many reports a batch takes: a message holds no more."""
+    """A ``ledger`` of its own, a file that is made at the first start. One object may be shared by many threads.
 
-    def __init__(self, place: Target, *, most: int = MOST_REPORTS) -> None:
-        self._mail, self._most = MailLedger.open_or_create(place), min(most, MOST_REPORTS)
+    ``most`` is how many reports a batch takes: a message holds no more.
+    """
+
+    def __init__(self, ledger: Target, *, most: int = MOST_REPORTS) -> None:
+        self._mail, self._most = MailLedger.open_or_create(ledger), min(whole("most", most, least=1), MOST_REPORTS)
         self._room: dict[str, int] = {}  # how many more reports a batch takes
         self._alone = Lock()
 
@@ -54,12 +58,12 @@ class Shuffler:
                     self._room[given[place].batch] += 1
         return outcomes
 
-    def close(self, batch: str) -> list[Batch]:
-        """Ends a batch for good and gives its reports, one Batch for each group; the same at every call until it is forgotten.
+    def pass_on(self, batch: str) -> list[Batch]:
+        """Closes a batch for good and gives its reports, one Batch for each group; the same at every call until it is forgotten.
 
         Small groups are passed on too: they are counted and billed, and are not called amplified.
         """
-        self._mail.close(batch)
+        self._mail.close_batch(batch)
         return [
             Batch(batch, group, tuple(sorted(self._mail.reports(batch, group)))) for group in self._mail.groups(batch)
         ]
@@ -68,15 +72,18 @@ class Shuffler:
         """Deletes the reports of a closed batch; returns how many. The batch stays closed."""
         return self._mail.forget(batch)
 
-    def end(self) -> None:
-        """Closes the file."""
+    def close(self) -> None:
+        """Closes the ledger. Whatever was acknowledged is on the disk already."""
         self._mail.close()
+
+    def __repr__(self) -> str:
+        return f"Shuffler(at most {self._most:,} reports in a batch)"
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end()
+        self.close()
 
     def _has_room(self, batch: str) -> bool:
         if batch not in self._room:

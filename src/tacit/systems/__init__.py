@@ -1,17 +1,45 @@
-"""Each system, wired in one process: its parties speak through their real messages."""
+"""Each system wired in one process, for trying and testing: its parties speak through their real messages.
 
-from typing import TYPE_CHECKING, Any
+Every module has a ``simulate`` (entities: ``federate``) that gives an ``Outcome``: its ``guarantee`` is what was promised of what
+left those who hold raw data, and ``bytes_sent`` how much that was.
+"""
+
+from typing import TYPE_CHECKING
+
+from tacit.loading import on_demand
 
 if TYPE_CHECKING:
-    from tacit.systems.federated_prototypes import federate as federate
+    from tacit.systems import (
+        cross_domain,
+        federated_prototypes,
+        multi_selection,
+        private_selection,
+        private_selection_shuffled,
+        private_slates,
+    )
+    from tacit.systems.federated_prototypes import federate
 
-__all__ = ["federate"]
+_HOMES = {
+    "federated_prototypes": ["federate"]
+}  # loaded when it is used: it needs `cryptography`, which the others do without
+_MODULES = [
+    "cross_domain",
+    "federated_prototypes",
+    "multi_selection",
+    "private_selection",
+    "private_selection_shuffled",
+    "private_slates",
+]
 
+__all__ = [
+    "cross_domain",
+    "federate",
+    "federated_prototypes",
+    "multi_selection",
+    "private_selection",
+    "private_selection_shuffled",
+    "private_slates",
+]
 
-def __getattr__(name: str) -> Any:
-    """Loaded when it is first used: it needs `cryptography`, which the other systems do without."""
-    if name == "federate":
-        from tacit.systems.federated_prototypes import federate
-
-        return federate
-    raise AttributeError(f"module 'tacit.systems' has no attribute {name!r}")
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = on_demand(__name__, _HOMES, _MODULES)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tacit.checks import whole
@@ -18,8 +18,16 @@ class Outcome:
     """What left the curator, as text (None where nothing does), and what each served user computed or was told."""
 
     guarantee: Guarantee
-    wire: str | None = field(repr=False)
-    served: tuple[dict[Any, float], ...] = field(repr=False)  # target items, best first: predictions, or an alter ego
+    wire: str | None
+    served: tuple[dict[Any, float], ...]  # target items, best first: predictions, or an alter ego
+
+    @property
+    def bytes_sent(self) -> int:
+        """How many bytes left the curator; 0 where what it made stays inside."""
+        return 0 if self.wire is None else len(self.wire.encode())
+
+    def __repr__(self) -> str:
+        return f"Outcome({len(self.served)} served, {self.bytes_sent:,} bytes sent)"
 
 
 def simulate(
@@ -36,6 +44,7 @@ def simulate(
 
     Every message is written as JSON and read again. In mode "prs_valid" a user is served her alter ego, which any recommender of
     the target domain takes; modes "nx" and "published" stay inside, and the users' profiles go there instead.
+    ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
     """
     k = whole("k", k, least=1)
     # 1. The curator charges, draws, keeps; 2. what it sends is read by everybody; 3. each user computes with ratings of her own.

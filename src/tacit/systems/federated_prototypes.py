@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -38,18 +38,27 @@ class Outcome:
     _open: ExitStack = field(default_factory=ExitStack, repr=False)
 
     @property
+    def bytes_sent(self) -> int:
+        """How many bytes left all entities together; ``sent`` has them by entity."""
+        return sum(self.sent.values())
+
+    @property
     def manifest(self) -> Manifest:
+        """Every public constant of the run."""
         return self.run.manifest
 
     @property
     def model(self) -> SharedModel | None:
+        """What the coordinator made and sent to all; None while the run is under way, and where it was given up."""
         return self.run.model
 
     @property
     def guarantee(self) -> Guarantee:
+        """What the run promises of all that an entity sent, to each of its users."""
         return self.run.guarantee
 
     def close(self) -> None:
+        """Closes the entities' ledgers, and removes the folder that was made for them."""
         self._open.close()
 
     def __enter__(self) -> "Outcome":
@@ -59,7 +68,7 @@ class Outcome:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Outcome({self.run!r}, {sum(self.sent.values()):,} bytes sent)"
+        return f"Outcome({self.run!r}, {self.bytes_sent:,} bytes sent)"
 
 
 def federate(
@@ -82,10 +91,14 @@ def federate(
     ``users`` is the public order of magnitude of an entity's users; further ``constants`` are those of the Manifest. ``silent``
     names entities that stop replying, and from which stage on. Ledgers lie in ``folder``, or in one that closing removes.
     ``budget`` is by default what this run needs.
+    ``epsilon`` is in nats, for each user of any entity.
     """
     receivers = dict(receivers or {})
     if set(rows) & set(receivers):
         raise InvalidParameter("an entity contributes or receives, not both.")
+    known = [one.name for one in fields(Manifest) if one.init]
+    if unknown := [name for name in constants if name not in known]:
+        raise InvalidParameter(f"a manifest has no constant {unknown[0]!r}; it has {', '.join(known)}.")
     everybody = {**rows, **receivers}
     keys = {name: os.urandom(KEY_BYTES) for name in everybody}
     coordinator = os.urandom(KEY_BYTES)

@@ -38,17 +38,22 @@ class Outcome:
     taken: float  # of the picked items
 
     @property
+    def bytes_sent(self) -> int:
+        """How many bytes left the device: its request."""
+        return len(self.request)
+
+    @property
     def slate_regret(self) -> float:
-        """d_i: what the slate lacks."""
+        """d_i: what the slate lacks of the best, in the model's units of utility."""
         return self.best - self.offered
 
     @property
     def pick_regret(self) -> float:
-        """d_f: what the pick lacks."""
+        """d_f: what the pick lacks of the best, in the model's units of utility."""
         return self.best - self.taken
 
     def __repr__(self) -> str:
-        return f"Outcome({len(self.slate)} items, {len(self.request)} bytes sent, {len(self.reply)} bytes received)"
+        return f"Outcome({len(self.slate)} items, {self.bytes_sent:,} bytes sent, {len(self.reply):,} bytes received)"
 
 
 def simulate(
@@ -63,7 +68,10 @@ def simulate(
     rng: np.random.Generator | None = None,
     tables: Tables | None = None,
 ) -> Outcome:
-    """One user with these features asks once. ``rng`` is the server's coins; ``tables`` spare it working them out again."""
+    """One user with these features asks once. ``rng`` is the server's coins; ``tables`` spare it working them out again.
+
+    ``eta`` is the L1 distance of features between which one nat is lost; ``k`` items are offered, ``t`` of them picked.
+    """
     # 1. The device perturbs and sends; features outside the domain are refused before any noise is drawn.
     true, exact = store.space.check(features), exact_eta(eta)
     signal = Signal.from_release(mechanism_of(store.space, exact).release(true, noise), exact)

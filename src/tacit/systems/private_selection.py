@@ -9,25 +9,36 @@ from dataclasses import dataclass
 
 from tacit.device import Device
 from tacit.device.choice import Choice
+from tacit.device.private_selection import guarantee_of
+from tacit.guarantees import ONE_PROFILE, Guarantee, pure
 from tacit.ledger import Settlement
 from tacit.messages.multi_selection import Eta, Reply, Request, Signal
-from tacit.messages.private_selection import Impression, OfferRequest
+from tacit.messages.private_selection import Impression, Offer, OfferRequest
 from tacit.server.multi_selection import MultiSelection
 from tacit.server.private_selection import PrivateSelection
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What went over the wire, and what came of it. ``choice`` says which policy applied; its items were shown."""
+    """What went over the wire, and what came of it. ``choice`` says which policy applied; its items were shown.
 
+    ``guarantee`` is that of the one choice; with an offer of no fill nothing private left, and epsilon is 0.
+    """
+
+    guarantee: Guarantee
     request: str
     offer: str | None
     impression: str | None
     choice: Choice | None
     settlement: Settlement | None
 
+    @property
+    def bytes_sent(self) -> int:
+        """How many bytes left the device: the request for an offer, and the impression."""
+        return len(self.request.encode()) + len((self.impression or "").encode())
+
     def __repr__(self) -> str:
-        return f"Outcome({self.settlement or 'no fill'})"
+        return f"Outcome({self.settlement or 'no fill'}, {self.bytes_sent:,} bytes sent)"
 
 
 @dataclass(frozen=True)
@@ -59,13 +70,13 @@ def simulate(
     # 3. The device scores every candidate, pays, draws, writes, shows.
     choice = device.choose(offer, server)
     if choice is None:
-        return Outcome(request, offer, None, None, None)
+        return Outcome(pure(0.0, ONE_PROFILE), request, offer, None, None, None)
     impression = _wire(device.shown(choice).to_json())
     # 4. The server counts and bills, exactly.
     report = Impression.from_json(json.loads(impression))
     settlement = shop.bill(report)
     device.settled(report, settlement, server)
-    return Outcome(request, offer, impression, choice, settlement)
+    return Outcome(_promised(device, choice, made, server), request, offer, impression, choice, settlement)
 
 
 def billed_slate(
@@ -82,12 +93,20 @@ def billed_slate(
 
     Give the device an ``overall`` budget (tacit.device.Overall): its ledger then adds up both guarantees, between features
     within the stated radius.
+    ``k`` items make the slate; ``eta`` is the L1 distance of features between which one nat is lost.
     """
     signal = device.ask(eta)
     reply = Reply.from_bytes(slates.answer_bytes(Request(signal, k).to_bytes()))
     items = slates.store.items
     slate = tuple(str(items.id(items.code_of_number(number))) for number in reply.items)
     return BilledSlate(signal, slate, simulate(device, shop, context, among=slate, server=server))
+
+
+def _promised(device: Device, choice: Choice, offer: Offer | None, server: str) -> Guarantee:
+    """What the mechanism of the policy promises; what the ledger says, where that is nothing (replayed noise, `greedy`)."""
+    so_far = device.statement(server).promised
+    public = [] if offer is None else [one.public_score for one in offer.candidates]
+    return so_far if so_far.promises_nothing else guarantee_of(choice.policy, public)
 
 
 def _wire(message: dict[str, object]) -> str:

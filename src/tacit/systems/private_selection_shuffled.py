@@ -41,6 +41,7 @@ class Outcome:
     totals: tuple[ItemTotal, ...]  # exact
     guarantees: tuple[Guarantee, ...]  # of each group
     accepted: int  # reports that the shuffler acknowledged
+    bytes_sent: int = 0  # by all devices to the shuffler, repetitions included
 
     @property
     def guarantee(self) -> Guarantee:
@@ -48,7 +49,7 @@ class Outcome:
         return max(self.guarantees, key=lambda one: (one.epsilon, one.delta))
 
     def after(self, batches: int) -> Guarantee:
-        """So many batches like this one."""
+        """What holds of a user with a report in each of so many batches like this one."""
         return across_batches([self.guarantee] * batches)
 
 
@@ -70,6 +71,7 @@ def simulate(
 
     ``personal`` says of each device whether it may choose by them (all of them, if it is left out). ``rng`` is the order in which
     reports arrive, and with what repetitions.
+    ``delta`` is a probability, ``honest_share`` the share (0 to 1) of the reports that honest devices sent.
     """
     rows, able = _checked(view, scores, personal)
     arrivals = np.random.default_rng(0) if rng is None else rng
@@ -89,7 +91,7 @@ def simulate(
             answers = shuffler.submit_many(ShuffledReport.from_json(json.loads(text)) for text in wire)
             accepted += sum(answer is Settlement.OK for answer in answers)
         # 3. The batch ends; every group is sent, and sent again, which has no effect.
-        released = [json.dumps(batch.to_json()) for batch in shuffler.close(BATCH)]
+        released = [json.dumps(batch.to_json()) for batch in shuffler.pass_on(BATCH)]
         settled = tuple(server.settle(Batch.from_json(json.loads(text))) for text in released)
         for text in released:
             server.settle(Batch.from_json(json.loads(text)))
@@ -101,7 +103,8 @@ def simulate(
             else nothing(ONE_PROFILE, noise.caveat)
             for one in settled
         )
-        return Outcome(settled, tuple(ledger.items()), found, accepted)
+        sizes = [len(text.encode()) for text in sent]
+        return Outcome(settled, tuple(ledger.items()), found, accepted, sum(sizes[place] for place in order))
 
 
 def _device(server: ShuffledSelection, scores: NDArray[np.float64], personal: bool, noise: Noise) -> str:

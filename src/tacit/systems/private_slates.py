@@ -30,8 +30,13 @@ class Outcome:
         """Of one slate where each was charged, of all where they come from one release."""
         return self.slates[0].guarantee
 
+    @property
+    def bytes_sent(self) -> int:
+        """How many bytes left the curator: all slates, or the one release that they come from."""
+        return sum(len(text.encode()) for text in self.wire)
+
     def __repr__(self) -> str:
-        return f"Outcome({self.plan.route}: {len(self.slates)} slates, {sum(map(len, self.wire)):,} bytes sent)"
+        return f"Outcome({self.plan.route}: {len(self.slates)} slates, {self.bytes_sent:,} bytes sent)"
 
 
 def simulate(
@@ -48,6 +53,7 @@ def simulate(
     """``slates`` planned (None: any number), ``shown`` of them made (by default all that are planned, or one).
 
     Every message is written as JSON and read again. ``drawn`` and ``rng`` are for a server that draws its slates.
+    ``k`` is a number of items, ``epsilon`` in nats, for all slates together.
     """
     plan = curator.plan(k, epsilon, slates, **options)  # type: ignore[arg-type]  # checked there
     count = slates or 1 if shown is None else shown

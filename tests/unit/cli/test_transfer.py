@@ -52,8 +52,15 @@ def domains() -> TwoDomains:
     )
 
 
+def nobody_is_in_the_ledger() -> bool:
+    with PrivacyLedger.open("curator.db") as ledger:
+        return not list(ledger.subjects())
+
+
 @pytest.fixture
 def files(tmp_path: Path, domains: TwoDomains) -> Path:
+    """Ratings of two domains, lists of their items, and a ledger as `tacit ledger init` makes it."""
+    PrivacyLedger.create(tmp_path / "curator.db").close()
     for name, part in (("films", domains.source), ("books", domains.target)):
         rows = zip(part.users.tolist(), part.items.tolist(), part.values.tolist(), strict=True)
         lines = [f"p{user},{name}-{item},{value}" for user, item, value in rows]
@@ -149,7 +156,7 @@ def test_lists_say_how_items_are_named_whatever_was_rated(
         rows = "".join(f"p{user},{first + item},{1 + (user + item) % 5}\n" for user in range(9) for item in range(9))
         (tmp_path / f"{name}.csv").write_text(f"user_id,item_id,rating\n{rows}{odd}")
         (tmp_path / f"{name}.txt").write_text(items)
-    assert tacit_command(*CSV, *LISTS).status == 0
+    assert tacit_command(*CSV, *LISTS, "--budget", 2).status == 0
     model = TransferModel.load("model.json")
     assert (model.source, model.target) == expected
 
@@ -203,7 +210,7 @@ def test_stored_ratings_bring_their_lists_and_ids_that_are_numbers(tacit_command
 
 
 def test_a_data_set_of_two_domains_is_named_alone(tacit_command: Run, tmp_path: Path) -> None:
-    words = ("--ledger", "curator.db", "--out", "model.json")
+    words = ("--ledger", "curator.db", "--budget", "2", "--out", "model.json")
     assert tacit_command("transfer", "release", "synthetic", *words).status == 0
     assert len(TransferModel.load("model.json").target) == 600
     refused = one_line(tacit_command("transfer", "release", "movielens-small", *words), 2)
@@ -215,7 +222,7 @@ def test_rated_items_are_public_only_if_that_is_said(tacit_command: Run) -> None
     refused = one_line(tacit_command(*CSV), 2)
     for words in ("came without a list of items", "--source-items", "--target-items", "--public-catalogue"):
         assert words in refused
-    assert not Path("curator.db").exists()
+    assert nobody_is_in_the_ledger()
     assert not Path("model.json").exists()
     done = tacit_command(*CSV, "--public-catalogue")
     assert done.status == 0
@@ -244,8 +251,6 @@ WRONG: list[tuple[tuple[Any, ...], int, str]] = [
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize(("words", "status", "match"), WRONG, ids=lambda one: str(one))
 def test_what_is_wrong_is_one_line(tacit_command: Run, words: tuple[Any, ...], status: int, match: str) -> None:
-    if words[0] == "--json":
-        PrivacyLedger.create("curator.db").close()
     if words[0] == "--scale" and words[2] == 4:
         Path("films.csv").write_text("user_id,item_id,rating\np1,films-1,5\n")
     given = [*CSV, *(() if words[0] == "--source-items" else LISTS), *words]
@@ -343,7 +348,7 @@ def test_a_list_of_which_nothing_was_rated_costs_nothing_unless_that_is_meant(ta
     assert "no item of other.txt was rated in books.csv" in refused.err.splitlines()[-1]
     same = ("--source-items", "films.txt", "--target-items", "films.txt")
     assert "films.txt and films.txt both name an item" in one_line(tacit_command(*CSV, *same), 2)
-    assert not Path("curator.db").exists()
+    assert nobody_is_in_the_ledger()
     done = tacit_command(*CSV, *swapped, "--yes")
     assert (done.status, done.err) == (0, "")
 
@@ -382,7 +387,7 @@ def test_a_list_has_no_header(tacit_command: Run, first: str) -> None:
     items = Path("films.txt").read_text()
     Path("films.txt").write_text(f"{first}\n{items}", encoding="utf-8")
     assert "no header" in one_line(tacit_command(*CSV, *LISTS, "--item", "film"), 1)
-    assert not Path("curator.db").exists()
+    assert nobody_is_in_the_ledger()
     Path("films.txt").write_text(f"{items}\nitem\n", encoding="utf-8-sig")
     assert tacit_command(*CSV, *LISTS, "--item", "film").status == 0
     assert "item" in TransferModel.load("model.json").source
@@ -403,7 +408,7 @@ def test_a_list_has_no_header(tacit_command: Run, first: str) -> None:
 def test_a_list_that_cannot_be_read_is_one_line(tacit_command: Run, content: bytes, match: str) -> None:
     Path("films.txt").write_bytes(content)
     assert match in one_line(tacit_command(*CSV, *LISTS), 1)
-    assert not Path("curator.db").exists()
+    assert nobody_is_in_the_ledger()
 
 
 def test_ids_of_a_list_end_with_their_line_and_are_numbers_only_if_a_release_carries_them(tmp_path: Path) -> None:
@@ -444,6 +449,18 @@ def test_files_that_were_renamed_are_the_same_people_until_somebody_says_otherwi
     refused = tacit_command(*words, *LISTS, "--subject", "users of books and films", "--request-id", "november")
     assert "budget-exhausted" in refused.err
     assert tacit_command(*words, *LISTS, "--subject", "somebody else").status == 0
+
+
+@pytest.mark.usefixtures("files")
+def test_a_ledger_that_is_missing_is_begun_by_a_budget_and_not_by_the_way(tacit_command: Run) -> None:
+    Path("curator.db").unlink()
+    told = one_line(tacit_command(*CSV, *LISTS), 1)
+    assert "ledger-missing" in told
+    assert "tacit ledger init" in told
+    assert "--budget" in told
+    assert not Path("curator.db").exists()
+    assert tacit_command(*CSV, *LISTS, "--budget", 2).status == 0
+    assert tacit_command(*CSV, *LISTS).status == 0  # the same again, under what was agreed
 
 
 @pytest.mark.usefixtures("files")

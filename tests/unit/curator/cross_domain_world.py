@@ -12,6 +12,7 @@ from tacit.data.catalogue import Catalogue
 from tacit.data.pairs import TwoDomains
 from tacit.data.ratings import Ratings
 from tacit.data.scale import STARS, Scale
+from tacit.ledger import PrivacyLedger
 
 # Users x items, 0 for none: items 0 to 2 are the source's, 3 to 5 the target's. Similarities, layers and X-SIM are known by hand.
 TABLE = np.array(
@@ -54,6 +55,16 @@ def world(users: int = 300, items: int = 40, **options: Any) -> TwoDomains:
     return tacit.data.synthetic(users=users, items=items, second_domain=True, rng=rng, **options)
 
 
+def begin(ledger: Any) -> Any:
+    """A ledger that nobody is in yet, as `tacit ledger init` makes it; one that is there already stays as it is."""
+    if not isinstance(ledger, PrivacyLedger | str):
+        PrivacyLedger.open_or_create(ledger).close()
+    return ledger
+
+
 def curator(folder: Path, data: Any = None, **options: Any) -> Curator:
+    """With a budget of its own, or with what a ledger of nobody gives by default."""
     options = {"ledger": folder / "curator.db", **options}
+    if "budget" not in options:
+        begin(options["ledger"])
     return Curator(small() if data is None else data, **options)

@@ -130,7 +130,9 @@ def test_another_process_gets_the_same_bytes(tmp_path: Path) -> None:
     program = (
         "import json, sys, tacit.data\n"
         "from tacit.curator import Curator\n"
-        "with Curator(tacit.data.load('synthetic', second_domain=True, users=60, items=12), ledger=sys.argv[1]) as holder:\n"
+        "from tacit.ledger import Budget\n"
+        "with Curator(tacit.data.load('synthetic', second_domain=True, users=60, items=12), ledger=sys.argv[1],\n"
+        "             budget=Budget(2, 1e-6)) as holder:\n"
         "    print(json.dumps(holder.release().to_json(), sort_keys=True))\n"
     )
     words = [sys.executable, "-c", program, str(tmp_path / "curator.db")]

@@ -14,8 +14,9 @@ from tacit.curator.cross_domain_lists import listed, over
 from tacit.curator.cross_domain_rows import BothDomains
 from tacit.data import STARS, Ratings, TwoDomains, read_table
 from tacit.data.catalogue import Catalogue
-from tacit.errors import InvalidData, InvalidParameter
-from tests.unit.curator.cross_domain_world import TABLE, ratings, small
+from tacit.errors import InvalidData, InvalidParameter, UnknownName
+from tacit.ledger import Budget
+from tests.unit.curator.cross_domain_world import TABLE, begin, ratings, small
 
 LISTS = ([*range(1, 13)], [*range(101, 113)])
 MODES = ("moments", "prs_valid")
@@ -66,7 +67,7 @@ def test_one_persons_rows_change_neither_the_lists_nor_the_rows_of_others(tmp_pa
 def test_it_is_released_as_without_her(tmp_path: Path, odd: str, mode: str) -> None:
     first, second = ODD[odd]
     sides = read(tmp_path, "s", 1, *first), read(tmp_path, "t", 101, *second)
-    with Curator(*sides, tmp_path / "curator.db", catalogues=LISTS) as holder:
+    with Curator(*sides, begin(tmp_path / "curator.db"), catalogues=LISTS) as holder:
         made = holder.release(mode=mode)
     assert (made.source, made.target) == (tuple(LISTS[0]), tuple(LISTS[1]))
 
@@ -129,7 +130,7 @@ def test_what_is_not_listed_is_left_out_before_domains_are_told_apart(
     tmp_path: Path, further: tuple[list[int], list[int]]
 ) -> None:
     sides = with_a_list(0, "films", *further[0]), with_a_list(3, "books", *further[1])
-    with Curator(*sides, tmp_path / "curator.db") as holder:
+    with Curator(*sides, begin(tmp_path / "curator.db")) as holder:
         model = holder.release(least=1)
         assert (model.source, model.target) == ((0, 1, 2), (3, 4, 5))
     found = Transfers.of(*sides).listed
@@ -138,11 +139,11 @@ def test_what_is_not_listed_is_left_out_before_domains_are_told_apart(
 
 
 def in_both_lists(folder: Path) -> None:
-    Curator(with_a_list(0, "films"), with_a_list(2, "books"), folder / "curator.db")
+    Curator(with_a_list(0, "films"), with_a_list(2, "books"), folder / "curator.db", budget=Budget(2, 1e-6))
 
 
 def in_both_without_lists(folder: Path) -> None:
-    Curator(read(folder, "s", 1), read(folder, "t", 12), folder / "curator.db")
+    Curator(read(folder, "s", 1), read(folder, "t", 12), folder / "curator.db", budget=Budget(2, 1e-6))
 
 
 @pytest.mark.parametrize("made", [in_both_lists, in_both_without_lists])
@@ -157,7 +158,9 @@ def test_an_item_of_both_lists_is_refused_at_once_and_so_is_one_of_both_domains_
 def test_an_item_of_both_given_lists_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
     lists = ([1, 2, 3], ["3", "4"])
     for given in (lists, ([1, 2, 101], [101, 102])):
-        with Curator(read(tmp_path, "s", 1), read(tmp_path, "t", 101), tmp_path / "c.db", catalogues=given) as holder:
+        with Curator(
+            read(tmp_path, "s", 1), read(tmp_path, "t", 101), begin(tmp_path / "c.db"), catalogues=given
+        ) as holder:
             for mode in MODES:
                 with pytest.raises(InvalidParameter, match="in both domains"):
                     holder.release(mode=mode)
@@ -167,7 +170,7 @@ def test_an_item_of_both_given_lists_is_refused_before_anything_is_charged(tmp_p
 def test_modes_without_a_promise_refuse_an_item_that_was_rated_in_both(tmp_path: Path) -> None:
     sides = read(tmp_path, "s", 1, "777,101,5"), read(tmp_path, "t", 101)
     options: dict[str, Any] = {"catalogues": LISTS, "unprotected": ["nx", "published"]}
-    with Curator(*sides, tmp_path / "curator.db", **options) as holder:
+    with Curator(*sides, begin(tmp_path / "curator.db"), **options) as holder:
         for mode in ("nx", "published"):
             with pytest.raises(InvalidData, match="in both domains"):
                 holder.release(mode=mode)
@@ -184,13 +187,13 @@ def test_the_budget_is_one_whichever_domain_is_the_source(tmp_path: Path) -> Non
     made: list[Any] = [domains, domains.reversed(), BothDomains.of(domains), BothDomains.of(domains.reversed())]
     subjects = set()
     for one in made:
-        with Curator(one, ledger=tmp_path / "curator.db") as holder:
+        with Curator(one, ledger=begin(tmp_path / "curator.db")) as holder:
             subjects.add(holder.statement().subject)
-    with Curator(books, films, tmp_path / "curator.db") as holder:
+    with Curator(books, films, begin(tmp_path / "curator.db")) as holder:
         subjects.add(holder.statement().subject)
     assert subjects == {"users of books and films"}
     elsewhere = BothDomains(films.catalogue, books.catalogue, STARS, lambda least: None, "a cluster")
-    with Curator(elsewhere, ledger=tmp_path / "curator.db") as holder:
+    with Curator(elsewhere, ledger=begin(tmp_path / "curator.db")) as holder:
         assert holder.statement().subject == "users of a cluster"
 
 
@@ -200,3 +203,13 @@ def test_two_domains_made_beforehand_are_taken_as_they_are() -> None:
     joined = Transfers.of(domains.source, domains.target).domains
     assert isinstance(joined, TwoDomains)
     assert joined.source.values.tolist() == domains.source.values.tolist()
+
+
+def test_titles_are_those_of_either_domain(tmp_path: Path) -> None:
+    films = with_a_list(0, "films")
+    named = replace(films, catalogue=replace(films.catalogue, titles=tuple(f"film {i}" for i in range(films.n_items))))
+    with Curator(named, with_a_list(3, "books"), begin(tmp_path / "curator.db")) as holder:
+        first, last = named.catalogue.ids[0].item(), with_a_list(3, "books").catalogue.ids[-1].item()
+        assert holder.titles([first, last]) == ("film 0", str(last))
+        with pytest.raises(UnknownName, match="listed in either"):
+            holder.titles([10_000])

@@ -18,7 +18,7 @@ from tacit.mechanisms import ReplayedNoise
 from tacit.mechanisms.published_x_map import PublishedReplacement
 from tacit.mechanisms.published_x_map_items import PublishedSimilarItems
 from tacit.mechanisms.similarity_sensitivity import centred, similarities
-from tests.unit.curator.cross_domain_world import BY_HAND, TABLE, curator, ratings, small, world
+from tests.unit.curator.cross_domain_world import BY_HAND, TABLE, begin, curator, ratings, small, world
 from tests.unit.curator.slates_world import CountedNoise
 
 READER = {0: 5.0, 1: 4.0, 2: 1.0}
@@ -347,7 +347,7 @@ def test_two_domains_may_be_given_as_two_sets_of_ratings(tmp_path: Path) -> None
     from tacit.curator import Curator
 
     films, books = ratings(TABLE[:, :3], 0, "films"), ratings(TABLE[:, 3:], 3, "books")
-    with Curator(films, books, tmp_path / "curator.db", unprotected=["nx"]) as holder:
+    with Curator(films, books, begin(tmp_path / "curator.db"), unprotected=["nx"]) as holder:
         assert holder.release(mode="nx", **BY_HAND).replacements == {0: 3, 1: 3}
         assert holder.statement().subject == "users of books and films"
         assert repr(holder) == "Curator('films and books': two domains)"

@@ -12,7 +12,7 @@ from tacit.curator import Curator
 from tacit.curator.cross_domain_rows import BothDomains
 from tacit.data.pairs import TwoDomains
 from tacit.errors import InvalidParameter
-from tacit.ledger import PrivacyLedger
+from tacit.ledger import Budget, PrivacyLedger
 from tacit.models.cross_domain.settings import TransferSettings
 from tests.unit.curator.cross_domain_charged import charges
 from tests.unit.curator.cross_domain_world import curator
@@ -51,7 +51,7 @@ def test_what_belongs_to_two_catalogues_is_refused_where_there_is_one_or_both_ar
 ) -> None:
     for data in (domains.source, BothDomains.of(domains)):
         with pytest.raises(InvalidParameter, match="catalogues"):
-            curator(tmp_path, data, **options)
+            curator(tmp_path, data, budget=Budget(2, 1e-6), **options)
     assert not (tmp_path / "curator.db").exists()
 
 
@@ -67,7 +67,7 @@ def test_public_lists_are_what_a_release_speaks_of(tmp_path: Path, domains: TwoD
 def test_two_scales_are_refused_at_once(tmp_path: Path, domains: TwoDomains) -> None:
     other = replace(domains.target, scale=tacit.data.Scale(0.0, 10.0))
     with pytest.raises(InvalidParameter, match="one scale"):
-        curator(tmp_path, TwoDomains(domains.source, other))
+        curator(tmp_path, TwoDomains(domains.source, other), budget=Budget(2, 1e-6))
     assert not (tmp_path / "curator.db").exists()
 
 

@@ -13,7 +13,15 @@ import tacit
 from tacit.curator import Curator, Route
 from tacit.curator.curator import REQUESTED
 from tacit.curator.fit import RATED_AT_ALL
-from tacit.errors import BudgetExhausted, Conflict, GuaranteeRefused, InvalidParameter, UnknownName
+from tacit.errors import (
+    BudgetExhausted,
+    Conflict,
+    GuaranteeRefused,
+    InvalidParameter,
+    LedgerBehind,
+    LedgerMissing,
+    UnknownName,
+)
 from tacit.guarantees import ONE_PROFILE, ONE_USER, Guarantee, Loss, LossKind, Relation, Release
 from tacit.ledger import Budget, PrivacyLedger, price
 from tacit.mechanisms import NaturalSlate, ReplayedNoise, TemperedSlate
@@ -31,7 +39,7 @@ def charges(holder: Curator) -> int:
 def test_the_line_of_the_front_page_works_as_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     films = tacit.data.load("movielens-small")
-    slate = tacit.Curator(films, ledger="curator.db").slate(k=10, epsilon=0.1)
+    slate = tacit.Curator(films, ledger="curator.db", budget=tacit.Budget(epsilon=1)).slate(k=10, epsilon=0.1)
     assert len(set(slate.items)) == 10
     assert set(slate.items) <= set(films.catalogue.ids.tolist())
     assert slate.guarantee.epsilon == 0.1
@@ -478,3 +486,40 @@ def test_an_id_used_again_by_another_requester_does_not_give_away_the_first_ones
         holder.slate(3, 0.5, route="natural", request={1: 1.0, 2: 1.0}, request_id="x")
         (two,) = holder.ledger.stored("users of films")
     assert one.content.split(b"\n")[1] != two.content.split(b"\n")[1]  # salted: equal requests do not look alike
+
+
+def test_a_stated_budget_begins_a_ledger_and_without_one_it_has_to_be_there(tmp_path: Path) -> None:
+    place = tmp_path / "curator.db"
+    with pytest.raises(LedgerMissing, match=r"tacit ledger init.*budget=Budget\("):
+        Curator(some_ratings(), ledger=place)
+    assert not place.exists()
+    with Curator(some_ratings(), ledger=place, budget=Budget(epsilon=3)) as holder:
+        holder.slate(k=2, epsilon=1, request_id="first")
+    with Curator(some_ratings(), ledger=place) as holder:  # under what was agreed
+        assert holder.statement().windows[0].budget == Budget(epsilon=3)
+
+
+def test_a_lost_or_older_ledger_is_refused_by_a_noted_head(tmp_path: Path) -> None:
+    place, old = tmp_path / "curator.db", tmp_path / "old.db"
+    with curator(tmp_path) as holder:
+        holder.slate(k=2, epsilon=1)
+        before = place.read_bytes()
+        holder.slate(k=2, epsilon=1)
+        noted = holder.head()
+    old.write_bytes(before)
+    with curator(tmp_path, head=noted) as holder:
+        assert holder.head() == noted
+    with pytest.raises(LedgerMissing):
+        curator(tmp_path, ledger=tmp_path / "lost.db", head=noted)
+    with pytest.raises(LedgerBehind):
+        curator(tmp_path, ledger=old, head=noted)
+    with PrivacyLedger.open(place) as opened, pytest.raises(InvalidParameter, match=r"PrivacyLedger\.open"):
+        curator(tmp_path, ledger=opened, head=noted)
+
+
+def test_titles_are_those_of_a_slate_or_of_ids(tmp_path: Path) -> None:
+    with curator(tmp_path) as holder:
+        slate = holder.slate(k=3, epsilon=1)
+        assert holder.titles(slate) == holder.titles(list(slate.items))
+        with pytest.raises(UnknownName):
+            holder.titles([10_000])

@@ -239,7 +239,7 @@ def test_a_release_with_a_larger_delta_than_was_charged_does_not_leave(tmp_path:
 
 
 def test_the_delta_of_several_budgets_is_the_least(tmp_path: Path) -> None:
-    budgets = [Budget(1.0, 1e-4), Budget(0.5, 1e-7, per="day"), Budget(0.7, 1e-5, per="month")]  # type: ignore[arg-type]
+    budgets = [Budget(1.0, 1e-4), Budget(0.5, 1e-7, per="day"), Budget(0.7, 1e-5, per="month")]
     with curator(tmp_path, budget=budgets) as holder:
         assert holder._account.delta == 1e-7
         assert holder.plan(3, 0.5, 10, similarity="private").delta == 1e-7

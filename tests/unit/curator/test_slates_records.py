@@ -8,6 +8,7 @@ import pytest
 
 from tacit.curator import Route
 from tacit.curator.likes import genre_features, rows_of
+from tacit.ledger import Budget
 from tests.unit.curator.slates_world import FILMS, catalogue, curator, ratings
 
 
@@ -44,7 +45,7 @@ def test_the_ratings_themselves_stay_as_they_were() -> None:
 def test_slates_are_made_from_no_users_and_from_users_without_a_like(tmp_path: Path, route: Route, users: int) -> None:
     data = ratings(np.full((users, FILMS), 1))
     options = {"threshold": 3, "candidates": 6} if route in (Route.TWO_STAGE, Route.SPARSE) else {}
-    with curator(tmp_path, data, budget=None if route is not Route.KERNEL else _with_delta()) as holder:
+    with curator(tmp_path, data, budget=Budget(epsilon=1) if route is not Route.KERNEL else _with_delta()) as holder:
         slate = holder.slate(4, 0.5, route=route, **options)
         assert len(slate) == 4 or route is Route.SUBSET
 
@@ -82,6 +83,4 @@ def test_without_genres_similarity_is_private(tmp_path: Path) -> None:
 
 
 def _with_delta() -> object:
-    from tacit.ledger import Budget
-
     return Budget(1.0, 1e-6)

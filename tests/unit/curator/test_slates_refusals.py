@@ -196,7 +196,7 @@ def test_a_request_for_too_few_items_is_refused_in_the_callers_terms(tmp_path: P
 
 
 def test_a_kernel_needs_a_budget_with_a_delta(tmp_path: Path) -> None:
-    with curator(tmp_path, budget=None) as holder:
+    with curator(tmp_path, budget=Budget(epsilon=1)) as holder:
         with pytest.raises(InvalidParameter, match=r"needs a budget with a delta.*epsilon 1 in all"):
             holder.similarity(0.5)
         assert charges(holder) == 0

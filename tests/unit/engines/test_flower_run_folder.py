@@ -12,6 +12,7 @@ from tacit.engines.coordinator import CoordinatorFolder
 from tacit.engines.flower.run_folder import RunFolder
 from tacit.entity import Entity
 from tacit.errors import TooFewEntities
+from tacit.ledger import Budget
 from tacit.messages.federated_prototypes_frame import public_of
 from tacit.messages.federated_prototypes_manifest import Manifest
 from tacit.messages.federated_prototypes_roster import Member, catalogue_hash
@@ -40,7 +41,13 @@ def entities(folder: Path) -> dict[str, Entity]:
     rows = np.eye(len(ITEMS))
     return {
         name: Entity(
-            rows, folder / f"{name}.db", name=name, key=key, coordinator=public_of(COORDINATOR), catalogue=ITEMS
+            rows,
+            folder / f"{name}.db",
+            name=name,
+            key=key,
+            coordinator=public_of(COORDINATOR),
+            catalogue=ITEMS,
+            budget=Budget(1.0, 1e-5),
         )
         for name, key in KEYS.items()
     }

@@ -111,6 +111,7 @@ def test_a_roster_without_this_entity_or_with_another_key_for_it_is_refused(made
         key=key_of("other"),
         coordinator=public_of(world.key),
         catalogue=world.catalogue,
+        budget=Budget(8.0, 1e-6),
     )
     with other, pytest.raises(InvalidMessage, match="roster"):
         other.answer(world.opening())

@@ -74,8 +74,8 @@ def test_a_file_whose_mail_has_row_numbers_is_refused(path: Path) -> None:
 def test_a_closed_batch_takes_no_more_but_knows_what_it_has(mail: MailLedger) -> None:
     mail.add("b", "g", "pear", "t1")
     assert not mail.closed("b")
-    mail.close("b")
-    mail.close("b")
+    mail.close_batch("b")
+    mail.close_batch("b")
     assert mail.closed("b")
     with pytest.raises(Conflict) as caught:
         mail.add("b", "g", "pear", "t2-secret")
@@ -93,7 +93,7 @@ def test_a_batch_is_forgotten_only_when_closed_and_stays_closed(mail: MailLedger
     with pytest.raises(Conflict, match="close it first"):
         mail.forget("b")
     assert len(mail.reports("b", "g")) == 4_100
-    mail.close("b")
+    mail.close_batch("b")
     assert mail.forget("b") == 4_100
     assert mail.forget("b") == 0
     assert mail.groups("b") == {}
@@ -105,7 +105,7 @@ def test_a_batch_is_forgotten_only_when_closed_and_stays_closed(mail: MailLedger
 def test_what_was_forgotten_is_not_left_in_the_file(path: Path) -> None:
     with MailLedger.create(path) as mail:
         mail.add_many([("b", "g", "an-item-of-one-user", f"{i:0100d}") for i in range(500)])
-        mail.close("b")
+        mail.close_batch("b")
     assert b"an-item-of-one-user" in path.read_bytes()
     with MailLedger.open(path) as mail:
         mail.forget("b")
@@ -177,7 +177,7 @@ def test_nothing_is_taken_after_a_close_that_races_with_it(mail: MailLedger) -> 
     for thread in threads:
         thread.start()
     started.wait()
-    mail.close("b")
+    mail.close_batch("b")
     kept = mail.reports("b", "g")
     closed.set()
     for thread in threads:

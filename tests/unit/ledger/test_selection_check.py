@@ -44,7 +44,7 @@ def write_everything(path: Path, lanes: int) -> Hand:
         device.consent(False)
     with MailLedger.open(path, clock=clock) as mail:
         mail.add("b", "g", "pear", "t")
-        mail.close("c")
+        mail.close_batch("c")
     assert check(path).sound
     return clock
 

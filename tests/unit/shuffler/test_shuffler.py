@@ -29,7 +29,7 @@ def test_a_report_counts_once(tmp_path: Path):
         assert shuffler.submit(report(1)) is Settlement.OK
         assert shuffler.submit(report(1)) is Settlement.DUPLICATE
         assert shuffler.submit_many([report(2), report(2), report(3)]) == ["ok", "duplicate", "ok"]
-        (batch,) = shuffler.close("monday")
+        (batch,) = shuffler.pass_on("monday")
         assert len(batch.reports) == 3
 
 
@@ -38,13 +38,13 @@ def test_the_first_report_with_a_token_stands_whatever_group_or_item_comes_later
         shuffler.submit(report(1, item="first"))
         assert shuffler.submit(report(1, item="second")) is Settlement.DUPLICATE
         assert shuffler.submit(report(1, SECOND)) is Settlement.DUPLICATE
-        assert shuffler.close("monday") == [Batch("monday", FIRST, ((report(1).token, "first"),))]
+        assert shuffler.pass_on("monday") == [Batch("monday", FIRST, ((report(1).token, "first"),))]
 
 
 def test_one_batch_for_each_group_and_others_are_left_alone(tmp_path: Path):
     with Shuffler(tmp_path / "mail.db") as shuffler:
         shuffler.submit_many([report(1), report(2, SECOND), report(3), report(4, batch="tuesday")])
-        batches = shuffler.close("monday")
+        batches = shuffler.pass_on("monday")
         assert [(batch.group, len(batch.reports)) for batch in batches] == [(FIRST, 2), (SECOND, 1)]
         assert shuffler.submit(report(5, batch="tuesday")) is Settlement.OK
 
@@ -57,7 +57,7 @@ def test_what_leaves_does_not_depend_on_the_order_of_arrival(tmp_path: Path):
         with Shuffler(tmp_path / f"{seed}.db") as shuffler:
             for one in (reports[place] for place in order):
                 shuffler.submit(one)
-            left.append([batch.to_json() for batch in shuffler.close("monday")])
+            left.append([batch.to_json() for batch in shuffler.pass_on("monday")])
     assert left[0] == left[1] == left[2]
     tokens = [row["token"] for row in left[0][0]["reports"]]
     assert tokens == sorted(tokens)
@@ -67,13 +67,13 @@ def test_what_leaves_does_not_depend_on_the_order_of_arrival(tmp_path: Path):
 def test_a_closed_batch_takes_no_more_and_is_told_again_the_same(tmp_path: Path):
     with Shuffler(tmp_path / "mail.db") as shuffler:
         shuffler.submit_many([report(1), report(2)])
-        first = shuffler.close("monday")
+        first = shuffler.pass_on("monday")
         assert shuffler.submit(report(3)) is Settlement.EXPIRED
         assert shuffler.submit(report(1)) is Settlement.DUPLICATE  # a lost answer, asked for again
-        assert shuffler.close("monday") == first
+        assert shuffler.pass_on("monday") == first
     with Shuffler(tmp_path / "mail.db") as shuffler:
         assert shuffler.submit(report(3)) is Settlement.EXPIRED
-        assert shuffler.close("monday") == first
+        assert shuffler.pass_on("monday") == first
 
 
 def test_a_forgotten_batch_never_opens_again(tmp_path: Path):
@@ -81,16 +81,16 @@ def test_a_forgotten_batch_never_opens_again(tmp_path: Path):
         shuffler.submit(report(1))
         with pytest.raises(Conflict, match="close it first"):
             shuffler.forget("monday")
-        shuffler.close("monday")
+        shuffler.pass_on("monday")
         assert shuffler.forget("monday") == 1
         assert shuffler.submit(report(1)) is Settlement.EXPIRED
         assert shuffler.submit(report(2)) is Settlement.EXPIRED
-        assert shuffler.close("monday") == []
+        assert shuffler.pass_on("monday") == []
 
 
 def test_an_empty_batch_has_no_groups(tmp_path: Path):
     with Shuffler(tmp_path / "mail.db") as shuffler:
-        assert shuffler.close("monday") == []
+        assert shuffler.pass_on("monday") == []
 
 
 def test_a_batch_takes_no_more_than_a_message_holds(tmp_path: Path):
@@ -99,7 +99,7 @@ def test_a_batch_takes_no_more_than_a_message_holds(tmp_path: Path):
         assert shuffler.submit_many([report(3), report(4)]) == ["ok", "expired"]
     with Shuffler(tmp_path / "mail.db", most=3) as shuffler:
         assert shuffler.submit(report(4)) is Settlement.EXPIRED
-        assert sum(len(batch.reports) for batch in shuffler.close("monday")) == 3
+        assert sum(len(batch.reports) for batch in shuffler.pass_on("monday")) == 3
 
 
 def test_one_bad_report_does_not_hold_up_the_others(tmp_path: Path):
@@ -149,6 +149,6 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path):
             [report(number, item=f"item {number % 3}") for number in range(acknowledged + 50)]
         )
         assert set(resent[: acknowledged + 1]) == {Settlement.DUPLICATE}
-        (batch,) = shuffler.close("monday")
+        (batch,) = shuffler.pass_on("monday")
     expected = sorted((report(number).token, f"item {number % 3}") for number in range(acknowledged + 50))
     assert list(batch.reports) == expected

@@ -60,7 +60,7 @@ def test_the_server_cannot_recognise_an_offer_in_what_the_shuffler_sends(
 ):
     """All that it has seen of each device, against all that comes back: no text of 16 digits is in both."""
     seen, released = set(), []
-    issue, close = BlindTokens.issue, Shuffler.close
+    issue, passed_on = BlindTokens.issue, Shuffler.pass_on
 
     def watched(self, scope, request):
         answer = issue(self, scope, request)
@@ -69,12 +69,12 @@ def test_the_server_cannot_recognise_an_offer_in_what_the_shuffler_sends(
         return answer
 
     def caught(self, batch):
-        found = close(self, batch)
+        found = passed_on(self, batch)
         released.extend(found)
         return found
 
     monkeypatch.setattr(BlindTokens, "issue", watched)
-    monkeypatch.setattr(Shuffler, "close", caught)
+    monkeypatch.setattr(Shuffler, "pass_on", caught)
     system.simulate(VIEW, scores(60), tmp_path, BlindTokens())
     tokens = [token for batch in released for token, _ in batch.reports]
     assert len(tokens) == 60

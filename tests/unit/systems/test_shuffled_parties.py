@@ -50,7 +50,7 @@ def test_every_report_is_counted_once_whatever_is_sent_again(parties, tmp_path: 
             assert again == report
             device.settled(again, mail.submit(again))
             assert device.pending_reports() == []
-    (batch,) = mail.close("monday")
+    (batch,) = mail.pass_on("monday")
     assert [server.settle(batch).settlement for _ in range(2)] == ["ok", "duplicate"]
     prices = dict(zip(LIKED, PRICES, strict=True))
     assert sum(total.micros for total in ledger.items()) == sum(prices[item] for item in shown)
@@ -67,7 +67,7 @@ def test_a_device_that_crashed_reports_under_the_same_token(parties, tmp_path: P
     with Device(tmp_path / "me.db", SHOP, private_scorer=Taste(FAVOURS_LAST), clock=Clock()) as device:
         assert device.pending_reports() == [first]
     mail.submit(first)
-    assert server.settle(mail.close("monday")[0]).counted == 1
+    assert server.settle(mail.pass_on("monday")[0]).counted == 1
 
 
 def test_without_consent_she_reports_in_the_public_group(parties, tmp_path: Path):
@@ -76,7 +76,7 @@ def test_without_consent_she_reports_in_the_public_group(parties, tmp_path: Path
         device.revoke()
         offer = server.offer("monday")
         mail.submit(device.shuffled_report(device.choose(offer, token=token_for(server, offer))))
-    settled = server.settle(mail.close("monday")[0])
+    settled = server.settle(mail.pass_on("monday")[0])
     assert (settled.policy.rule, settled.counted) == (Rule.PUBLIC, 1)
 
 

@@ -39,17 +39,21 @@ class HonestXMap:
 
     @property
     def n_items(self) -> int:
+        """How many items both domains have together."""
         return self.offsets.n_items
 
     @property
     def n_source(self) -> int:
+        """How many items the source domain has; their codes come first."""
         return self.offsets.n_source
 
     @property
     def remark(self) -> str:
+        """In one sentence, how much taste the noise left to carry over."""
         return remark_on(self.directions, self.crossing)
 
     def predict(self, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
+        """Predicted ratings, in stars, of the wanted items (all target items by default) from one user's own ratings."""
         return predict_one(self, items, values, wanted)
 
     def predict_many(self, ratings: csr_array, users: ArrayLike, items: ArrayLike) -> Floats:

@@ -43,6 +43,7 @@ class ItemBased:
 
     @property
     def n_items(self) -> int:
+        """How many items the model knows."""
         return int(self.means.size)
 
     def cosines(self, items: NDArray[Any]) -> Floats:

@@ -30,8 +30,8 @@ class TransferSettings:
     shared, where ``head`` and ``offset_share`` do not say so.
     """
 
-    low: float = 1.0
-    high: float = 5.0
+    low: float = 1.0  # the lowest rating, in stars
+    high: float = 5.0  # the highest rating, in stars
     centre: float | None = (
         3.8  # taken from every rating; None: each user's own mean, which tells nothing of the domains' means
     )
@@ -80,7 +80,10 @@ class TransferSettings:
 
     @classmethod
     def for_scale(cls, low: float, high: float, *, users: int = 10_000) -> "TransferSettings":
-        """The defaults, stretched from 1 to 5 to ``low`` to ``high``."""
+        """The defaults, stretched from 1 to 5 to ``low`` to ``high``.
+
+        Bounds are in stars, variances in squares of them.
+        """
         low, high = finite("low", low), finite("high", high)
         if not low < high:
             raise InvalidParameter(f"low must be below high, not {low!r} and {high!r}.")
@@ -105,13 +108,19 @@ class TransferSettings:
         return self.low + _CENTRE * (self.high - self.low) if self.centre is None else self.centre
 
     def head_size(self, items: int, mu: float) -> int:
-        """How many of so many items get second moments, at a whole budget of ``mu``."""
+        """How many of so many items get second moments, at a whole budget of ``mu``.
+
+        ``mu`` is that of Gaussian privacy.
+        """
         items, mu = whole("items", items, least=0), positive("mu", mu)
         wanted = math.ceil(min(_HEAD * self.users * mu, MOST_HEAD)) if self.head is None else self.head
         return min(items, wanted) if min(items, wanted) > 1 else 0  # a pair has two items
 
     def share_of_offsets(self, mu: float) -> float:
-        """Of mu^2. As mu grows the share falls, slower than mu^2 grows: neither part ever gets less."""
+        """Of mu^2. As mu grows the share falls, slower than mu^2 grows: neither part ever gets less.
+
+        ``mu`` is that of Gaussian privacy.
+        """
         mu = positive("mu", mu)
         if self.offset_share is not None:
             return self.offset_share

@@ -29,10 +29,12 @@ class Transfer(Protocol):
     """Items are codes of both catalogues, the source first. Predictions lie on the scale and are not rounded."""
 
     @property
-    def n_items(self) -> int: ...
+    def n_items(self) -> int:
+        """How many items both domains have together."""
 
     @property
-    def n_source(self) -> int: ...
+    def n_source(self) -> int:
+        """How many items the source domain has; their codes come first."""
 
     @property
     def directions(self) -> int:
@@ -43,7 +45,8 @@ class Transfer(Protocol):
         """How many of them are seen in both domains; 0: what is carried from one to the other is averages."""
 
     @property
-    def remark(self) -> str: ...
+    def remark(self) -> str:
+        """In one sentence, how much taste the noise left to carry over."""
 
     def predict(self, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
         """For one user with these ratings: of the ``wanted`` items, or of all target items in order."""

@@ -40,10 +40,12 @@ class XSim:
 
     @property
     def n_source(self) -> int:
+        """How many items the source domain has."""
         return int(self.values.shape[0])
 
     @property
     def n_target(self) -> int:
+        """How many items the target domain has."""
         return int(self.values.shape[1])
 
 

@@ -42,6 +42,7 @@ class SumSession:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Who takes part, in the order of the plan."""
         return self.plan.names
 
     @property
@@ -51,6 +52,7 @@ class SumSession:
 
     @property
     def parcel_bytes(self) -> int:
+        """How many bytes a sealed parcel of shares has."""
         return self.commitments_bytes + 2 * len(self.uploads) * SHARE_BYTES + PARCEL_EXTRA
 
     def digest(self, names: Iterable[str]) -> str:
