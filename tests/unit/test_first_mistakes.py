@@ -34,7 +34,9 @@ def entity(**own: Any) -> tacit.Entity:
 
 
 def federate(**own: Any) -> object:
-    return tacit.systems.federate({name: np.ones((3, 5)) for name in "abc"}, range(5), epsilon=1, users=3, **own)
+    return tacit.systems.federated_prototypes.simulate(
+        {name: np.ones((3, 5)) for name in "abc"}, range(5), epsilon=1, users=3, **own
+    )
 
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {

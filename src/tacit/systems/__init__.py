@@ -1,6 +1,6 @@
 """Each system wired in one process, for trying and testing: its parties speak through their real messages.
 
-Every module has a ``simulate`` (entities: ``federate``) that gives an ``Outcome``: its ``guarantee`` is what was promised of what
+Every module has a ``simulate`` that gives an ``Outcome``: its ``guarantee`` is what was promised of what
 left those who hold raw data, and ``bytes_sent`` how much that was.
 """
 
@@ -17,12 +17,8 @@ if TYPE_CHECKING:
         private_selection_shuffled,
         private_slates,
     )
-    from tacit.systems.federated_prototypes import federate
 
-_HOMES = {
-    "federated_prototypes": ["federate"]
-}  # loaded when it is used: it needs `cryptography`, which the others do without
-_MODULES = [
+_MODULES = [  # loaded when they are used: entities need `cryptography`, which the others do without
     "cross_domain",
     "federated_prototypes",
     "multi_selection",
@@ -33,7 +29,6 @@ _MODULES = [
 
 __all__ = [
     "cross_domain",
-    "federate",
     "federated_prototypes",
     "multi_selection",
     "private_selection",
@@ -42,4 +37,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES, _MODULES)
+    __getattr__, __dir__ = on_demand(__name__, {}, _MODULES)

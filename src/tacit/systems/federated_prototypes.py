@@ -1,6 +1,6 @@
 """Federated prototypes from end to end in one process: entities, coordinator, entities again, in that order. For trying.
 
-with federate({"north": rows, "south": others, "west": more}, catalogue, epsilon=2.0, users=500) as run:
+with simulate({"north": rows, "south": others, "west": more}, catalogue, epsilon=2.0, users=500) as run:
     print(run.guarantee)
     scores = run.entities["north"].fit().scores()
 """
@@ -71,7 +71,7 @@ class Outcome:
         return f"Outcome({self.run!r}, {self.bytes_sent:,} bytes sent)"
 
 
-def federate(
+def simulate(
     rows: Mapping[str, Rows],
     catalogue: Sequence[Item],
     *,

@@ -89,7 +89,7 @@ def test_the_python_lines_run(name: str, tiny: Ratings, tmp_path: Path, monkeypa
     ids = iter(tiny.catalogue.ids.tolist())
     lines = re.sub(r'"[^"]+ \(\d{4}\)"', lambda _: repr(next(ids)), advice(name).python)  # films of the tiny world
     lines = re.sub(r"items=100\b", "items=40", lines.replace("users=2_000", "users=200"))
-    if "federate" in lines:
+    if "federated_prototypes" in lines:
         lines = re.sub(r"items_each=\d+", "items_each=8", lines)
     names: dict[str, Any] = {"__name__": "__advice__"}
     exec(compile(lines, name, "exec"), names)

@@ -12,7 +12,7 @@ from tacit.guarantees import Guarantee
 from tacit.ledger import Budget
 from tacit.mechanisms import ReplayedNoise
 from tacit.server import Listings, PrivateSelection
-from tacit.systems import cross_domain, federate, multi_selection, private_selection, private_slates
+from tacit.systems import cross_domain, federated_prototypes, multi_selection, private_selection, private_slates
 from tests.unit.server.small_store import small_store
 
 STORE = small_store()
@@ -36,7 +36,7 @@ def outcomes(folder: Path) -> dict[str, Any]:
         slates = private_slates.simulate(curator, k=3)
     with tacit.Curator(two, ledger=folder / "two.db", budget=Budget(2, 1e-6)) as curator:
         served = cross_domain.simulate(curator, [{1: 5.0}], k=2)
-    with federate(rows, films.catalogue.ids.tolist(), epsilon=2, users=10) as run:
+    with federated_prototypes.simulate(rows, films.catalogue.ids.tolist(), epsilon=2, users=10) as run:
         return {
             "multi-selection": multi_selection.simulate(STORE, np.full(STORE.space.dimension, 0.0)),
             "private selection": chosen(folder),

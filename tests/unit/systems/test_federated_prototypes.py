@@ -12,7 +12,7 @@ from tacit.entity.blend import BlendSettings
 from tacit.errors import GuaranteeRefused, InvalidParameter, TooFewEntities
 from tacit.guarantees import rho_for
 from tacit.mechanisms import ReplayedNoise
-from tacit.systems.federated_prototypes import federate
+from tacit.systems.federated_prototypes import simulate
 from tests.unit.federated_world import ITEMS, PROTOTYPES, USERS, rows_of
 
 CATALOGUE = list(range(ITEMS))
@@ -30,7 +30,7 @@ ROWS = {name: rows_of(name) for name in ("a", "b", "c", "d")}
     ids=str,
 )
 def test_a_run_from_end_to_end(own: dict[str, Any]) -> None:
-    with federate(ROWS, CATALOGUE, epsilon=8.0, users=USERS, receivers={"z": rows_of("z", 3)}, **own) as run:
+    with simulate(ROWS, CATALOGUE, epsilon=8.0, users=USERS, receivers={"z": rows_of("z", 3)}, **own) as run:
         assert run.model is not None
         assert run.model.informed
         assert run.guarantee.epsilon == 8.0
@@ -41,30 +41,30 @@ def test_a_run_from_end_to_end(own: dict[str, Any]) -> None:
 
 
 def test_a_silent_entity_is_left_out() -> None:
-    with federate(ROWS, CATALOGUE, epsilon=8.0, users=USERS, fewest=3, silent={"c": "popularity"}) as run:
+    with simulate(ROWS, CATALOGUE, epsilon=8.0, users=USERS, fewest=3, silent={"c": "popularity"}) as run:
         assert run.model is not None
         assert run.model.contributors == 3
         assert run.entities["c"].statement().charges == 0
     with pytest.raises(TooFewEntities):
-        federate(ROWS, CATALOGUE, epsilon=8.0, users=USERS, fewest=3, silent={"c": "popularity", "a": "gram"})
+        simulate(ROWS, CATALOGUE, epsilon=8.0, users=USERS, fewest=3, silent={"c": "popularity", "a": "gram"})
 
 
 def test_ledgers_may_stay(tmp_path: Any) -> None:
-    with federate(ROWS, CATALOGUE, epsilon=8.0, users=USERS, folder=tmp_path, mechanism="tree", **PROTOTYPES) as run:
+    with simulate(ROWS, CATALOGUE, epsilon=8.0, users=USERS, folder=tmp_path, mechanism="tree", **PROTOTYPES) as run:
         assert run.entities["a"].statement().spent.amount == pytest.approx(rho_for(8.0, 1e-6) * 1e12, abs=1.0)
     assert {file.name for file in tmp_path.glob("*.db")} == {"a.db", "b.db", "c.db", "d.db"}
 
 
 def test_what_an_entity_does_not_agree_to_is_not_run() -> None:
     with pytest.raises(GuaranteeRefused):
-        federate(ROWS, CATALOGUE, epsilon=8.0, users=USERS, policy=Policy(epsilon=1.0))
+        simulate(ROWS, CATALOGUE, epsilon=8.0, users=USERS, policy=Policy(epsilon=1.0))
     with pytest.raises(InvalidParameter):
-        federate(ROWS, CATALOGUE, epsilon=8.0, users=USERS, receivers={"a": rows_of("a")})
+        simulate(ROWS, CATALOGUE, epsilon=8.0, users=USERS, receivers={"a": rows_of("a")})
 
 
 def test_replayed_noise_is_for_those_who_name_it() -> None:
     noise = ReplayedNoise(1)
-    with federate(
+    with simulate(
         ROWS,
         CATALOGUE,
         epsilon=8.0,
@@ -86,7 +86,7 @@ def test_the_shared_model_helps_entities_of_few_users() -> None:
         return np.asarray(rng.random((users, ITEMS)) < likely, dtype=np.float64)
 
     small = {f"e{place}": rows(4) for place in range(12)}
-    with federate(small, CATALOGUE, epsilon=40.0, users=10) as run:
+    with simulate(small, CATALOGUE, epsilon=40.0, users=10) as run:
         tuning = Tuning(blend=BlendSettings(ridge=1.0, alpha=1.0), gate=False)
         alone = Tuning(blend=BlendSettings(ridge=1.0, alpha=0.0), gate=False)
         test = rows(400)
@@ -105,7 +105,7 @@ def test_the_shared_model_helps_entities_of_few_users() -> None:
 def test_it_is_found_among_the_systems_and_weighs_on_no_other() -> None:
     from tacit import systems
 
-    assert systems.federate is federate
+    assert systems.federated_prototypes.simulate is simulate
     assert not hasattr(systems, "nonsense")
     code = "import sys, tacit.systems; print({'cryptography', 'tacit.entity'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -18,14 +18,14 @@ _K, _USERS_EACH, _ROW = 5, 20, 20
 _PYTHON = """\
 import numpy as np
 import tacit
-from tacit.systems import federate
+from tacit.systems.federated_prototypes import simulate
 
 ratings = tacit.data.load("movielens-small")
 entities = {entities}
 home = np.random.default_rng(1).permutation(ratings.n_users) % entities    # in real life everybody holds their own
 rows = {{f"entity-{{h}}": ratings.csr()[home == h] for h in range(entities)}}
 catalogue = ratings.catalogue.ids.tolist()
-with federate(rows, catalogue, epsilon={epsilon}, users={users}{constants}) as run:
+with simulate(rows, catalogue, epsilon={epsilon}, users={users}{constants}) as run:
     print(run.guarantee)
     scores = run.entities["entity-0"].fit().scores()                       # stays inside
 """

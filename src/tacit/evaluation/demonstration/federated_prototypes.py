@@ -27,7 +27,7 @@ from tacit.evaluation.statistics import difference, mean
 from tacit.messages.federated_prototypes_model import SharedModel
 from tacit.models.item_ridge import Blend, item_ridge
 from tacit.models.moments import SharedMoments, constant, data_free
-from tacit.systems.federated_prototypes import federate
+from tacit.systems.federated_prototypes import simulate
 
 SYSTEM = "federated-prototypes"
 ENTITIES, EPSILONS = 16, (1.0, 4.0)
@@ -57,7 +57,7 @@ def demonstrate(ratings: Ratings, *, status: Status = unheard) -> Demonstration 
     guarantees = []
     for epsilon in EPSILONS:
         status(f"{len(world.rows)} entities and a coordinator talk, at epsilon {epsilon:g}")
-        with federate(world.rows, world.catalogue, epsilon=epsilon, users=world.users) as run:
+        with simulate(world.rows, world.catalogue, epsilon=epsilon, users=world.users) as run:
             if run.model is None:
                 return Skipped(SYSTEM, "the run ended without a model.")
             models[epsilon], scores[epsilon] = run.model, _scored(run.entities)
