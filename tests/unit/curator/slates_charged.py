@@ -1,8 +1,9 @@
 """What a curator of slates was charged and keeps."""
 
 from collections.abc import Callable
+from typing import Any
 
-from tacit.curator import Curator
+from tacit.curator import Curator, Route
 from tacit.ledger import Budget
 
 DELTA = Budget(100.0, 1e-6)
@@ -12,6 +13,7 @@ RELEASES: dict[str, Callable[[Curator], object]] = {
     "similarity": lambda holder: holder.similarity(0.5, 1e-7),
     "counts": lambda holder: holder.slate(3, 0.5, slates=None, request_id="monday"),
 }
+OPTIONS: dict[Route, dict[str, Any]] = {Route.TWO_STAGE: {"candidates": 6}, Route.SPARSE: {"threshold": 10}}
 
 
 def charges(holder: Curator) -> int:
