@@ -30,6 +30,7 @@ ROOMS = (
         "shuffler",
         "data",
         "systems",
+        "evaluation",
     ),
     *(f"messages.{name}" for name in FACADES),
     "curator.training",

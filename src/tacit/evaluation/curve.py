@@ -77,6 +77,7 @@ class Curve:
 
     @property
     def default(self) -> Line:
+        """tacit's default mode."""
         return self.lines[0]
 
     @property
@@ -90,6 +91,8 @@ class Curve:
         return None if way == 0.0 else (value - self.nothing.value) / way
 
     def to_json(self) -> dict[str, Any]:
+        """The value as JSON; `from_json` reads it."""
+
         def point(one: Point) -> dict[str, Any]:
             return {"epsilon": one.epsilon, "value": one.value, "stderr": one.stderr}
 

@@ -19,7 +19,7 @@ Setting: TypeAlias = Mapping[str, int | float | str]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure. ``stderr`` is None where none is known; ``n`` is how many independent things were averaged, 0 if unknown."""
+    """One figure. ``stderr`` is None where none is known; ``n`` is how many users or trials were averaged, 0 if unknown."""
 
     method: str
     setting: Setting
@@ -30,13 +30,16 @@ class Row:
 
     @classmethod
     def of(cls, method: str, metric: str, found: Estimate, **setting: int | float | str) -> "Row":
+        """A figure that was estimated, with its standard error where there is one."""
         return cls(method, setting, metric, found.value, found.stderr if math.isfinite(found.stderr) else None, found.n)
 
     @property
     def is_papers(self) -> bool:
+        """Whether the figure is the paper's own."""
         return self.method.startswith(PAPER)
 
     def to_json(self) -> dict[str, Any]:
+        """What was measured, as JSON."""
         return {
             "method": self.method,
             "setting": dict(self.setting),
@@ -63,6 +66,7 @@ class Claim:
     evidence: str
 
     def to_json(self) -> dict[str, Any]:
+        """What was measured, as JSON."""
         return {"paper": self.paper, "claim": self.claim, "holds": self.holds, "evidence": self.evidence}
 
 
@@ -94,6 +98,7 @@ class Result:
         return next((row for row in self.select(metric, method, **setting) if len(row.setting) == len(setting)), None)
 
     def to_json(self) -> dict[str, Any]:
+        """The value as JSON; `from_json` reads it."""
         return {
             "system": self.system,
             "data": self.data,

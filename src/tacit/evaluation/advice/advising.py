@@ -64,6 +64,7 @@ class Advice:
 
     @property
     def headline(self) -> str:
+        """The system and its mode in one line, or that none fits."""
         if self.system is None:
             return "No system fits."
         if not self.mode:
@@ -76,6 +77,7 @@ class Advice:
         )
 
     def to_json(self) -> dict[str, Any]:
+        """What `tacit advise --json` writes."""
         promised = {"each": self.each, "guarantee": self.guarantee}
         return {
             "situation": self.situation.to_json(), "verdict": self.verdict.value, "system": self.system, "mode": self.mode,

@@ -47,7 +47,8 @@ def recipe(at: Situation) -> Recipe:
     guarantee = _promise(at, each, accounting)
     release = (
         "tacit transfer release source.csv target.csv --source-items source.txt --target-items target.txt "
-        f"--epsilon {digits(each)} --delta {digits(at.delta)} --users {at.users} --ledger curator.db --budget {digits(at.epsilon)} --out model.json"
+        f"--epsilon {digits(each)} --delta {digits(at.delta)} --users {at.users} --ledger curator.db "
+        f"--budget {digits(at.epsilon)} --out model.json"
     )
     warnings = [
         "What is carried over is learned from users with ratings in both domains: it is their number that counts.",

@@ -27,7 +27,7 @@ class Wants(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """``epsilon`` (nats) and ``delta`` are all that one user may lose in a period; ``releases`` is how often something is asked for
-    in it: answers to one device, impressions, slates, or models. ``delta`` is 0 where none is allowed.
+    in it: answers to one device, impressions, slates, or models. ``delta`` is a probability, 0 where none is allowed.
 
     ``users`` is the whole population and ``items`` the whole catalogue, both to an order of magnitude: public figures, never
     counted. ``entities`` is how many organisations share the users, where entities hold the data.
@@ -72,6 +72,7 @@ class Situation:
         return self.users // (self.entities or 1)
 
     def to_json(self) -> dict[str, Any]:
+        """The question as JSON."""
         return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
 
 

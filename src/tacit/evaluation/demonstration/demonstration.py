@@ -65,6 +65,7 @@ class Way:
         return self.figures.get(GAIN, Figure(0.0))
 
     def to_json(self) -> dict[str, Any]:
+        """The value as JSON; `from_json` reads it."""
         epsilon = "inf" if isinf(self.epsilon) else self.epsilon
         figures = {metric: list(figure) for metric, figure in self.figures.items()}
         return {
@@ -140,6 +141,7 @@ class Demonstration:
         return None if high == low else (self.private.figures[self.metric].value - low) / (high - low)
 
     def to_json(self) -> dict[str, Any]:
+        """The value as JSON; `from_json` reads it."""
         return {
             "system": self.system, "sentence": self.sentence, "said": [list(one) for one in self.said],
             "guarantee": self.guarantee.to_json(), "left": self.left, "stayed": self.stayed, "statement": self.statement,

@@ -38,9 +38,11 @@ class Report:
 
     @property
     def curves(self) -> tuple[Curve, ...]:
+        """Privacy against utility in every world of every result."""
         return tuple(curve for result in self.results for curve in curves(result))
 
     def to_json(self) -> dict[str, Any]:
+        """The twin of the page: all of it for machines."""
         return {
             "title": self.title,
             "made": self.made,
