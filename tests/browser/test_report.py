@@ -71,9 +71,11 @@ def test_the_button_turns_light_to_dark_and_back_lines_included(opened: Opened) 
 
 
 def test_what_is_folded_opens(opened: Opened) -> None:
-    folded = opened.page.locator("details:not([open])").first
-    folded.locator("summary").first.click()
-    assert opened.page.evaluate("document.querySelectorAll('details[open]').length") > 0
+    summary = opened.page.locator("section > details:not([open]) > summary").first
+    folded = summary.element_handle().evaluate_handle("one => one.parentElement")
+    assert not folded.evaluate("one => one.open")
+    summary.click()
+    assert folded.evaluate("one => one.open")
 
 
 def test_a_small_screen_scrolls_down_and_not_aside(chromium: Browser, address: str) -> None:

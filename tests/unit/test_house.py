@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,11 @@ def test_every_page_of_the_site_exists() -> None:
     pages = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.M)
     assert len(pages) > 15
     assert [page for page in pages if not (ROOT / "docs" / page).exists()] == []
+
+
+def test_every_file_that_is_no_program_is_in_the_package() -> None:
+    """What a page or an answer is made from has to be there after an installation, too."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["tacit"]
+    listed = {file for pattern in told for file in SOURCE.glob(pattern)}
+    others = {path for path in tracked() if path.is_relative_to(SOURCE) and path.suffix != ".py"}
+    assert others - listed == set()

@@ -68,6 +68,10 @@ def report(
     twin = json_file or str(Path(out).with_suffix(".json"))
     check_page(out)
     check_json_target(twin)
+    if json_file is None and Path(twin).exists() and not _is_twin(twin):
+        raise typer.BadParameter(
+            f"{twin} is there and is no report of tacit's; name another by --json.", param_hint="--out"
+        )
     check_different({"--out": out, "--json": twin})
     effort = Effort.QUICK if quick else Effort.FULL if full else Effort.DEFAULT
     wanted = tuple(name for name in registry.SYSTEMS if not systems or name in systems)
@@ -87,6 +91,17 @@ def check_page(out: str) -> None:
         raise typer.BadParameter("it must name a file.", param_hint="--out")
     if Path(out).exists() and not is_ours(out):
         raise typer.BadParameter(f"{out} is there and is no report of tacit's; name another file.", param_hint="--out")
+
+
+def _is_twin(path: str) -> bool:
+    """Whether a file is the JSON of a report, which a newer one may replace."""
+    import json
+
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return isinstance(content, dict) and {"title", "made", "curves", "demonstrations"} <= content.keys()
 
 
 def _named(text: str) -> tuple[str, str]:

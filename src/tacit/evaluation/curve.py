@@ -9,12 +9,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+_SAME = 1e-9  # of an epsilon: what rounding may make of it
 NATS, NATS_PER_DISTANCE = "epsilon", "epsilon per unit of L1 distance"
 
 
 class Better(StrEnum):
     HIGHER = "higher"
     LOWER = "lower"
+
+
+def share_of_way(value: float, nothing: float, plain: float, better: Better) -> float | None:
+    """How far a value is on the way from one figure (0) to a better one (1); None where the other is no better."""
+    way = plain - nothing if better is Better.HIGHER else nothing - plain
+    return (value - nothing) / (plain - nothing) if way > 0.0 else None
 
 
 class Role(StrEnum):
@@ -45,6 +52,11 @@ class Line:
     def at(self, epsilon: float) -> Point:
         """The point whose epsilon is closest, by ratio."""
         return min(self.points, key=lambda point: abs(math.log(point.epsilon / epsilon)))
+
+    def within(self, epsilon: float) -> tuple[Point, ...]:
+        """The points that spend no more than this; the smallest one where all spend more."""
+        found = tuple(point for point in self.points if point.epsilon <= epsilon * (1.0 + _SAME))
+        return found or (min(self.points, key=lambda point: point.epsilon),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +98,8 @@ class Curve:
         return self.default.at(self.told_at)
 
     def share(self, value: float) -> float | None:
-        """How far a value is on the way from ``nothing`` (0) to ``plain`` (1); None where both are the same."""
-        way = self.plain.value - self.nothing.value
-        return None if way == 0.0 else (value - self.nothing.value) / way
+        """How far a value is on the way from ``nothing`` (0) to ``plain`` (1); None where ``plain`` is no better."""
+        return share_of_way(value, self.nothing.value, self.plain.value, self.better)
 
     def to_json(self) -> dict[str, Any]:
         """The value as JSON; `from_json` reads it."""

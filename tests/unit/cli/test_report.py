@@ -82,6 +82,19 @@ def test_a_page_is_replaced_and_anything_else_is_not(
     assert len(evaluated) == 2  # told before any work
 
 
+def test_a_twin_that_nobody_named_replaces_a_report_only(
+    tacit: Command, evaluated: list[tuple[object, ...]], tmp_path: Path
+) -> None:
+    for content in ('{"mine": 1}', "no JSON"):
+        (tmp_path / "thesis.json").write_text(content)
+        done = tacit("report", "--system", "private-slates", "--out", "thesis.html")
+        assert done.returncode == 2
+        assert "thesis.json is there and is no report of tacit's" in done.stderr
+        assert (tmp_path / "thesis.json").read_text() == content
+    assert evaluated == []
+    assert tacit("report", "--system", "private-slates", "--out", "thesis.html", "--json", "other.json").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -285,3 +285,40 @@ def test_too_many_releases_are_told_in_the_words_of_the_system() -> None:
     found = advise(replace(CANONICAL[System.CROSS_DOMAIN], releases=10**12), CURVES)
     assert found.headline == "Do without. cross-domain would fit, but nothing can be released."
     assert "1,000,000,000,000 releases have no share in epsilon 2" in found.warnings[0]
+
+
+def test_a_figure_of_a_larger_epsilon_than_asked_for_is_not_shown() -> None:
+    at = replace(CANONICAL[System.PRIVATE_SLATES], epsilon=2.9)
+    found = advise(at, CURVES).expected
+    assert found is not None
+    assert found.private.epsilon == 1.0  # 3 was tried, and is closer
+
+
+def test_an_epsilon_below_all_that_were_tried_is_said() -> None:
+    at = replace(CANONICAL[System.PRIVATE_SLATES], epsilon=0.09)
+    found = advise(at, CURVES).expected
+    assert found is not None
+    assert found.private.epsilon == 0.1
+    assert any("The smallest epsilon that was tried is 0.1" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("better", Better)
+def test_what_is_worse_than_asking_nobody_is_never_advised(better: Better) -> None:
+    """Also where what promises nothing is worse still."""
+    sign = 1.0 if better is Better.HIGHER else -1.0
+    points = tuple(Point(epsilon, 2.0 - sign * 0.2, 0.001) for epsilon in (0.1, 0.3, 1.0))
+    worse = curve(
+        System.PRIVATE_SLATES, better=better, lines=(Line("default", Role.DEFAULT, points),), nothing=Level("nothing", 2.0),
+        plain=Level("plain", 2.0 - sign * 0.1),
+    )  # fmt: skip
+    found = advise(CANONICAL[System.PRIVATE_SLATES], [worse])
+    assert found.verdict is Verdict.WITHOUT
+    assert found.expected is not None
+    assert found.expected.share is None
+
+
+def test_several_models_are_promised_together_and_not_one_by_one() -> None:
+    found = advise(replace(CANONICAL[System.CROSS_DOMAIN], releases=4), CURVES)
+    assert found.each is not None
+    assert found.guarantee is not None
+    assert found.each.epsilon < found.guarantee.epsilon <= 2.0

@@ -7,6 +7,8 @@ import pytest
 from tacit.evaluation.cross_domain import names as cross
 from tacit.evaluation.cross_domain.curves import curves as cross_domain
 from tacit.evaluation.curve import NATS_PER_DISTANCE, Better, Curve, Level, Line, Point, Role
+from tacit.evaluation.curve_rows import level as level_from
+from tacit.evaluation.curve_rows import line as line_from
 from tacit.evaluation.federated_prototypes import names as federated
 from tacit.evaluation.federated_prototypes.curves import curves as federated_prototypes
 from tacit.evaluation.multi_selection.curves import curves as multi_selection
@@ -119,7 +121,50 @@ def test_the_closest_epsilon_is_by_ratio() -> None:
     assert [line.at(epsilon).epsilon for epsilon in (0.01, 0.3, 0.4, 4.0, 99.0)] == [0.1, 0.1, 1.0, 10.0, 10.0]
 
 
-def test_there_is_no_share_of_no_way() -> None:
-    line = Line("m", Role.DEFAULT, (Point(1.0, 1.0),))
-    same = Level("x", 1.0)
-    assert Curve("s", "w", "m", "u", Better.HIGHER, (line,), same, same, 1.0).share(1.0) is None
+@pytest.mark.parametrize(
+    ("better", "nothing", "plain", "value", "share"),
+    [
+        (Better.HIGHER, 1.0, 1.0, 1.0, None),  # no way
+        (Better.HIGHER, 0.9, 0.8, 0.7, None),  # what promises nothing is worse than what asks nobody
+        (Better.LOWER, 0.8, 0.85, 0.9, None),
+        (Better.LOWER, 0.8, 0.6, 0.7, 0.5),
+        (Better.HIGHER, 0.6, 0.8, 0.5, -0.5),
+    ],
+)
+def test_there_is_a_share_only_of_a_way_to_something_better(
+    better: Better, nothing: float, plain: float, value: float, share: float | None
+) -> None:
+    line = Line("m", Role.DEFAULT, (Point(1.0, value),))
+    found = Curve("s", "w", "m", "u", better, (line,), Level("p", plain), Level("n", nothing), 1.0).share(value)
+    assert found == (None if share is None else pytest.approx(share))
+
+
+def test_what_was_spent_is_never_more_than_was_asked_for_unless_all_was() -> None:
+    line = Line("m", Role.DEFAULT, (Point(1.0, 2.0), Point(4.0, 3.0)))
+    assert [[point.epsilon for point in line.within(epsilon)] for epsilon in (0.5, 1.0, 3.9, 4.0)] == [
+        [1.0], [1.0], [1.0], [1.0, 4.0],
+    ]  # fmt: skip
+
+
+def test_only_rows_with_exactly_the_setting_are_taken() -> None:
+    rows = (
+        Row("m", {"epsilon": 1.0}, "x", 1.0), Row("m", {"epsilon": 1.0, "copies": 10}, "x", 2.0),
+        Row("m", {"epsilon": 2.0, "copies": 10}, "x", 3.0),
+    )  # fmt: skip
+    found = line_from(of("any", *rows), "x", "m")
+    assert found is not None
+    assert found.points == (Point(1.0, 1.0),)
+    backwards = of("any", *reversed(rows))
+    assert level_from(backwards, "x", "m") == Level("m", 1.0)
+
+
+def test_multi_selection_is_told_at_the_most_draws() -> None:
+    few, many = ({"k": 5, "draws": draws, "local_model": "ridge"} for draws in (5, 25))
+    (curve,) = multi_selection(
+        of(
+            "multi-selection",
+            Row("ig-sig", few, "kept", 0.1), Row("ig-sig", many, "kept", 0.2),
+            Row("exact", {"eta": 0.1, **few}, "kept", 0.3), Row("exact", {"eta": 0.1, **many}, "kept", 0.4),
+        )
+    )  # fmt: skip
+    assert (curve.nothing.value, curve.told.value) == (0.2, 0.4)

@@ -80,7 +80,10 @@ def test_the_page_refers_to_itself_and_to_proofs_only(html: str) -> None:
         "http://www.w3.org/2000/svg"
     }  # a name, which nothing fetches
     assert "@import" not in html
-    assert "default-src 'none'" in html
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy is not None
+    sources = {word for part in policy[1].split(";") for word in part.split()[1:]}
+    assert sources == {"'none'", "'unsafe-inline'", "data:"}  # nothing that is elsewhere
 
 
 def test_every_anchor_leads_somewhere(html: str) -> None:
@@ -145,7 +148,7 @@ def test_the_largest_loss_is_a_share_of_its_claim(audit: AuditReport) -> None:
 
 def test_a_report_of_demonstrations_alone_has_no_curves_and_no_empty_sections() -> None:
     text = page.html(Report("Only shown", (demonstration(),), skipped={"cross-domain": "too few users"}))
-    assert "not shown: too few users" in Parsed(text).text
+    assert "cross-domain is not shown: too few users" in Parsed(text).text
     assert "Evaluation on" not in text
     assert 'id="audit"' not in text
 
@@ -184,3 +187,16 @@ def test_the_machine_is_told_without_its_name() -> None:
     assert {"system", "architecture", "processors"} <= set(told)
     assert platform.node() not in told.values()
     assert getpass.getuser() not in told.values()
+
+
+def test_a_promise_is_never_rounded_down() -> None:
+    from tacit.evaluation.report.words import promise
+    from tacit.guarantees import ONE_USER, approximate
+
+    assert promise(approximate(1.00004, 1.41e-6, ONE_USER)) == "ε = 1.001, δ = 1.5e-06"
+
+
+def test_names_with_signs_of_money_are_names(tmp_path: Path) -> None:
+    odd = replace(demonstration().private, method="cost $5 or $6 a_$^^$")
+    shown = replace(demonstration(), ways=(demonstration().nothing, odd, demonstration().plain), private=odd)
+    assert Parsed(page.html(Report("Money", (shown,)))).text.count("cost $5 or $6 a_$^^$") >= 3

@@ -27,8 +27,10 @@ class Worth(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """``private`` is the figure closest to ``read_at``, the epsilon that so many users make of the situation's; ``share`` is how
-    far it is on the way from learning nothing (0) to promising nothing (1); ``notes`` say how far all that is from the situation.
+    """``private`` is the best figure at no more than ``read_at``, the epsilon that so many users make of the situation's.
+
+    ``share`` is how far it is on the way from learning nothing (0) to promising nothing (1); ``notes`` say how far all that is from
+    the situation.
     """
 
     curve: Curve
@@ -60,10 +62,10 @@ def expect(system: str, at: Situation, recipe: Recipe, curves: Iterable[Curve]) 
         return None
     curve, line = min(found, key=lambda one: _distance(one[0], one[1], at, recipe))
     read_at = _read_at(curve, recipe)
-    private = _best_up_to(curve, line, line.at(read_at))
+    private = _best(curve, line.within(read_at))
     share = curve.share(private.value)
     below = read_at * _BEYOND < min(point.epsilon for point in line.points)
-    worth = Worth.NOTHING if below else _worth(share)
+    worth = Worth.NOTHING if below or _gain(curve, private) <= 0.0 else _worth(share)
     return Expectation(
         curve, line.method, private, read_at, share, worth, tuple(_notes(curve, line, private, at, recipe, read_at))
     )
@@ -89,9 +91,8 @@ def _read_at(curve: Curve, recipe: Recipe) -> float:
     return recipe.read_at * min(1.0, recipe.users / curve.users)
 
 
-def _best_up_to(curve: Curve, line: Line, closest: Point) -> Point:
+def _best(curve: Curve, within: Iterable[Point]) -> Point:
     """Whoever may spend much may spend less: where less did better, that is what can be had."""
-    within = [point for point in line.points if point.epsilon <= closest.epsilon]
     return max(within, key=lambda point: (_gain(curve, point), point.epsilon))
 
 
@@ -125,9 +126,9 @@ def _notes(curve: Curve, line: Line, private: Point, at: Situation, recipe: Reci
     if read_at < recipe.read_at:
         yield (
             f"So few users at epsilon {recipe.read_at:.3g} are about as good as the evaluated ones at {read_at:.3g}: the figure is "
-            "read there."
+            "that of no larger an epsilon, where one was tried."
         )
-    if read_at * _FAR < least:
+    if read_at < least * (1.0 - 1e-9):
         yield f"The smallest epsilon that was tried is {least:.3g}, {least / read_at:.3g} times as large: expect less than that."
     if read_at > _FAR * most:
         yield f"The largest epsilon that was tried is {most:.3g}; {read_at:.3g} was not, and the figure is of the former."

@@ -7,7 +7,7 @@ from math import isfinite, isinf
 from typing import Any, NamedTuple
 
 from tacit.errors import InvalidParameter
-from tacit.evaluation.curve import Better
+from tacit.evaluation.curve import Better, share_of_way
 from tacit.evaluation.statistics import SHOWN, Estimate
 from tacit.guarantees import Guarantee
 
@@ -136,9 +136,9 @@ class Demonstration:
 
     @property
     def share(self) -> float | None:
-        """How far ``private`` is on the way from ``nothing`` (0) to ``plain`` (1); None where both are the same."""
-        low, high = (way.figures[self.metric].value for way in (self.nothing, self.plain))
-        return None if high == low else (self.private.figures[self.metric].value - low) / (high - low)
+        """How far ``private`` is on the way from ``nothing`` (0) to ``plain`` (1); None where ``plain`` is no better."""
+        private, nothing, plain = (way.figures[self.metric].value for way in (self.private, self.nothing, self.plain))
+        return share_of_way(private, nothing, plain, self.better)
 
     def to_json(self) -> dict[str, Any]:
         """The value as JSON; `from_json` reads it."""

@@ -26,6 +26,7 @@ RC: dict[str, Any] = {
     "errorbar.capsize": 2, "figure.facecolor": "none", "font.size": 9, "grid.color": GRID.light, "grid.linewidth": 0.8,
     "legend.fontsize": 8, "legend.frameon": False, "lines.linewidth": 1.4, "lines.markersize": 4.5,
     "savefig.facecolor": "auto", "svg.fonttype": "none", "svg.hashsalt": "tacit", "text.color": TEXT.light,
+    "text.parse_math": False,
     "text.usetex": False, "xtick.color": TEXT.light, "xtick.labelsize": 8, "ytick.color": TEXT.light, "ytick.labelsize": 8,
 }  # fmt: skip
 

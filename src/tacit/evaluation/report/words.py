@@ -4,6 +4,7 @@ import math
 
 from tacit.evaluation.curve import NATS_PER_DISTANCE, Curve
 from tacit.guarantees import Guarantee
+from tacit.guarantees.rounding import shown_up
 
 Value = int | float | str
 PERCENT = ("share", "lift")  # units that are told in percent
@@ -37,10 +38,10 @@ def promise(guarantee: Guarantee) -> str:
     """Epsilon and delta only; what is protected stands beside it."""
     if guarantee.promises_nothing:
         return "nothing is promised"
-    text = f"ε = {guarantee.epsilon:.4g}"
+    text = f"ε = {shown_up(guarantee.epsilon, 4)}"  # never rounded down
     if guarantee.per_distance:
         text += f" per unit of {guarantee.protects.distance} distance"
-    return text + (f", δ = {guarantee.delta:.0e}" if guarantee.delta else "")
+    return text + (f", δ = {shown_up(guarantee.delta, 2)}" if guarantee.delta else "")
 
 
 def at(curve: Curve, epsilon: float) -> str:
