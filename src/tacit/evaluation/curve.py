@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+ERRORS = 2.0  # by so many standard errors a gain has to stand out
 _SAME = 1e-9  # of an epsilon: what rounding may make of it
-NATS, NATS_PER_DISTANCE = "epsilon", "epsilon per unit of L1 distance"
+NATS, NATS_PER_DISTANCE, NATS_EACH = "epsilon", "epsilon per unit of L1 distance", "epsilon of one impression"
 
 
 class Better(StrEnum):
@@ -100,6 +101,17 @@ class Curve:
     def share(self, value: float) -> float | None:
         """How far a value is on the way from ``nothing`` (0) to ``plain`` (1); None where ``plain`` is no better."""
         return share_of_way(value, self.nothing.value, self.plain.value, self.better)
+
+    def gain(self, point: Point) -> float:
+        """By how much it is better than ``nothing``, in the unit of the metric; below 0 where it is worse."""
+        return (point.value - self.nothing.value) * (1.0 if self.better is Better.HIGHER else -1.0)
+
+    def stands_out(self, point: Point) -> bool:
+        """Whether the gain is more than two standard errors, of both figures as if they were independent.
+
+        They are of the same trials, so that this asks for more than need be.
+        """
+        return self.gain(point) > ERRORS * math.hypot(point.stderr or 0.0, self.nothing.stderr or 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """The value as JSON; `from_json` reads it."""

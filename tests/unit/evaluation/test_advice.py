@@ -204,7 +204,10 @@ def test_a_metric_epsilon_is_also_told_for_any_two_users() -> None:
     found = advise(CANONICAL[System.MULTI_SELECTION], [])
     assert found.guarantee is not None
     assert found.guarantee.per_distance
-    assert any("it is 40 (4 times as much" in line and "ask with 2.5" in line for line in found.warnings)
+    told = next(line for line in found.warnings if "any two users" in line)
+    assert "it is 320 with the 16 factors that the command fits" in told
+    assert "40 where features are made of genres" in told
+    assert "ask with 0.3125 or 2.5" in told
 
 
 def test_a_run_that_cannot_tell_anybody_anything_is_not_advised() -> None:
@@ -312,7 +315,7 @@ def test_what_is_worse_than_asking_nobody_is_never_advised(better: Better) -> No
         plain=Level("plain", 2.0 - sign * 0.1),
     )  # fmt: skip
     found = advise(CANONICAL[System.PRIVATE_SLATES], [worse])
-    assert found.verdict is Verdict.WITHOUT
+    assert found.verdict is Verdict.BASELINE
     assert found.expected is not None
     assert found.expected.share is None
 
@@ -322,3 +325,23 @@ def test_several_models_are_promised_together_and_not_one_by_one() -> None:
     assert found.each is not None
     assert found.guarantee is not None
     assert found.each.epsilon < found.guarantee.epsilon <= 2.0
+
+
+@pytest.mark.parametrize("at", grid(), ids=lambda at: f"{at.holder}-{at.wants}-{at.users}-{at.releases}-{at.delta:g}")
+def test_a_curator_is_never_told_to_publish_a_model_that_promises_nothing(at: Situation) -> None:
+    """`tacit fit` stores the features of real users: for a curator who promises her users an epsilon that is none."""
+    found = advise(at, CURVES)
+    if at.holder is not Holder.DEVICE:
+        assert [line for line in found.commands if "tacit fit" in line] == []
+
+
+def test_a_gain_that_does_not_stand_out_is_not_worth_an_epsilon() -> None:
+    points = tuple(Point(epsilon, 0.4, 0.2) for epsilon in (0.1, 1.0))
+    noisy = curve(
+        System.PRIVATE_SLATES, lines=(Line("default", Role.DEFAULT, points),), nothing=Level("nothing", 0.0, 0.2)
+    )
+    found = advise(CANONICAL[System.PRIVATE_SLATES], [noisy])
+    assert found.verdict is Verdict.BASELINE
+    sure = tuple(replace(point, stderr=0.001) for point in points)
+    shown = replace(noisy, nothing=Level("nothing", 0.0, 0.001), lines=(Line("default", Role.DEFAULT, sure),))
+    assert advise(CANONICAL[System.PRIVATE_SLATES], [shown]).verdict is Verdict.USE

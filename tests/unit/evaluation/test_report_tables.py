@@ -60,6 +60,7 @@ def test_numbers_keep_what_matters() -> None:
     ]  # fmt: skip
     assert interval(0.5, 0.01) == "0.500 ± 0.010"
     assert interval(0.5, 0.01, "share of all") == "50.0% ± 1.0%"
+    assert interval(0.9966, 0.0004, "share of all") == "99.66% ± 0.04%"
     assert interval(0.5, None) == "0.500"
     assert [setting(one) for one in ("inf", 0.5, 1000, "ridge")] == ["∞", "0.5", "1,000", "ridge"]
 

@@ -12,14 +12,13 @@ from tacit.evaluation.curve import Curve, Level, Line, Point
 
 _FAR = 2.0  # times: less is no distance worth a word
 _BEYOND = 3.0  # times below the smallest epsilon that was tried: nothing is known there
-_ERRORS = 2.0  # by so many standard errors a gain has to stand out
 _LITTLE, _SOME, _MOST = 0.05, 1.0 / 3.0, 2.0 / 3.0  # of the way from learning nothing to promising nothing
 
 
 class Worth(IntEnum):
     """How far the private figure is on the way from learning nothing to promising nothing."""
 
-    NOTHING = 0  # less than a twentieth of it, or not tried at so small an epsilon
+    NOTHING = 0  # less than a twentieth of it, within two standard errors of it, or not tried at so small an epsilon
     LITTLE = 1
     SOME = 2
     MOST = 3
@@ -65,7 +64,7 @@ def expect(system: str, at: Situation, recipe: Recipe, curves: Iterable[Curve]) 
     private = _best(curve, line.within(read_at))
     share = curve.share(private.value)
     below = read_at * _BEYOND < min(point.epsilon for point in line.points)
-    worth = Worth.NOTHING if below or _gain(curve, private) <= 0.0 else _worth(share)
+    worth = _worth(share) if curve.stands_out(private) and not below else Worth.NOTHING
     return Expectation(
         curve, line.method, private, read_at, share, worth, tuple(_notes(curve, line, private, at, recipe, read_at))
     )
@@ -93,17 +92,7 @@ def _read_at(curve: Curve, recipe: Recipe) -> float:
 
 def _best(curve: Curve, within: Iterable[Point]) -> Point:
     """Whoever may spend much may spend less: where less did better, that is what can be had."""
-    return max(within, key=lambda point: (_gain(curve, point), point.epsilon))
-
-
-def _gain(curve: Curve, point: Point) -> float:
-    gain = point.value - curve.nothing.value
-    return gain if curve.better == "higher" else -gain
-
-
-def _stands_out(curve: Curve, point: Point) -> bool:
-    """By the errors of both figures as if they were independent. They are of the same trials: this asks for more than need be."""
-    return _gain(curve, point) > _ERRORS * math.hypot(point.stderr or 0.0, curve.nothing.stderr or 0.0)
+    return max(within, key=lambda point: (curve.gain(point), point.epsilon))
 
 
 def _worth(share: float | None) -> Worth:
@@ -114,8 +103,8 @@ def _worth(share: float | None) -> Worth:
 
 def _notes(curve: Curve, line: Line, private: Point, at: Situation, recipe: Recipe, read_at: float) -> Iterator[str]:
     least, most = (end(point.epsilon for point in line.points) for end in (min, max))
-    if _gain(curve, private) > 0.0 and not _stands_out(curve, private):
-        yield "The gain is within two standard errors, if both figures are taken as independent: it may be less, or none."
+    if curve.gain(private) > 0.0 and not curve.stands_out(private):
+        yield "The gain is within two standard errors, if both figures are taken as independent: it may be none."
     if recipe.of_sums and curve.users is None:
         yield "The evaluation does not say how many users it had, and the noise hides among them: take the figure as a hint."
     yield from _apart("users", recipe.users, curve.users, fewer="expect less", more="more than that is not counted on")
@@ -131,7 +120,7 @@ def _notes(curve: Curve, line: Line, private: Point, at: Situation, recipe: Reci
     if read_at < least * (1.0 - 1e-9):
         yield f"The smallest epsilon that was tried is {least:.3g}, {least / read_at:.3g} times as large: expect less than that."
     if read_at > _FAR * most:
-        yield f"The largest epsilon that was tried is {most:.3g}; {read_at:.3g} was not, and the figure is of the former."
+        yield f"The largest epsilon that was tried is {most:.3g}; {read_at:.3g} was not."
 
 
 def _apart(what: str, ours: int | None, theirs: int | None, *, fewer: str, more: str) -> Iterator[str]:

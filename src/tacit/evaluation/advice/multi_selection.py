@@ -17,6 +17,7 @@ BASELINE = (
 PAGE = "multi-selection"
 _K = 5
 _GENRES = 2 * 19  # liked and disliked shares of the genres of MovieLens; it moves no more than the rounding
+_FACTORS = 2.0 * RANK  # the largest L1 distance between two rows of factors, each from -1 to 1
 _PYTHON = """\
 import tacit
 
@@ -46,11 +47,13 @@ def recipe(at: Situation) -> Recipe:
         reasons.append(
             "The whole slate is shown, so all of it should be good and differ: `dpp`. For a single pick `exact` is better."
         )
-    everybody = anywhere(guarantee, GenreProfile.diameter)
+    genres, factors = (anywhere(guarantee, times) for times in (GenreProfile.diameter, _FACTORS))
     warnings = [
-        f"Epsilon counts per unit of L1 distance between features here. Between any two users at all it is {everybody.epsilon:.4g} "
-        f"({GenreProfile.diameter:g} times as much, with features made of genres; {2 * RANK} times with {RANK} factors): "
-        f"if {digits(at.epsilon)} is to hold for that, ask with {digits(at.epsilon / GenreProfile.diameter)}.",
+        f"Epsilon counts per unit of L1 distance between features here. Between any two users at all it is {factors.epsilon:.4g} "
+        f"with the {RANK} factors that the command fits ({_FACTORS:g} times as much), and {genres.epsilon:.4g} where features "
+        f"are made of genres ({GenreProfile.diameter:g} times; `--model network`, as in Python): if {digits(at.epsilon)} is to "
+        f"hold for that, ask with {digits(at.epsilon / _FACTORS)} or {digits(at.epsilon / GenreProfile.diameter)}.",
+        "What was measured are features made of genres, not factors.",
         "The people who train the model and serve as look-alikes are not protected by this: they consent, are made up, or have a "
         "release of their own (`tacit.curator.PrivateLookAlikes`).",
         "What is rated during the period shows in the next one's signal only.",

@@ -2,14 +2,13 @@
 
 from tacit.curator.slate_plan import Plan, plan
 from tacit.curator.slate_routes import Route
-from tacit.evaluation.advice.recipe import FIT, IMPORT, Recipe, digits
+from tacit.evaluation.advice.recipe import IMPORT, Recipe, digits
 from tacit.evaluation.advice.situation import Holder, Situation, Wants
 
 BASELINE = "A list that an editor or public figures made, the same for everybody: it uses nobody's ratings."
 PAGE = "private-slates"
 NOT_IN_TWO = "no user is in two entities"
 _K = 10
-_LEAST_COUNTS, _MOST_COUNTS = 1e-3, 100.0  # what `tacit fit --slates` takes
 _START = """\
 import tacit
 
@@ -44,7 +43,7 @@ def recipe(at: Situation) -> Recipe:
         total=total,
         read_at=made.epsilon,
         users=at.users_each,
-        commands=_counts(at) if is_once else _drawn(epsilon, delta),
+        commands=() if is_once else _drawn(epsilon, delta),
         python=_START.format(epsilon=epsilon, delta=of_delta) + body,
         reasons=(made.why, *_personal(at)),
         warnings=_warnings(at, k, is_once),
@@ -64,18 +63,6 @@ def _plan(at: Situation, k: int) -> tuple[Plan, float]:
 
 def _times(slates: int) -> str:
     return "one slate" if slates == 1 else f"each of {slates:,} slates drawn anew"
-
-
-def _counts(at: Situation) -> tuple[str, ...]:
-    epsilon = digits(min(at.epsilon, _MOST_COUNTS))
-    if at.epsilon < _LEAST_COUNTS:
-        return ()
-    return (
-        IMPORT,
-        "tacit ledger init curator.db",
-        f"{FIT} --slates {epsilon} --budget {epsilon} --ledger curator.db",
-        "tacit serve",
-    )
 
 
 def _drawn(epsilon: str, delta: float) -> tuple[str, ...]:
@@ -105,8 +92,10 @@ def _warnings(at: Situation, k: int, is_once: bool) -> tuple[str, ...]:
     ]
     if is_once:
         found.append("Counts are of the ratings as they are; new ratings need a new release and another charge.")
+        found.append(
+            "`tacit fit --slates` releases counts too, but beside a model and look-alikes that promise nothing to those who rated: "
+            "it is for ratings whose owners agreed to that. Served by themselves, counts are released in Python."
+        )
     if k != _K:
         found.append(f"What was measured are slates of {_K}, not of {k}.")
-    if is_once and at.epsilon > _MOST_COUNTS:
-        found.append(f"The command line releases counts at {_MOST_COUNTS:g} at most.")
     return tuple(found)

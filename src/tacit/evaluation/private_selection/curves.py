@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tacit.evaluation.curve import Better, Curve, Level, Role
+from tacit.evaluation.curve import NATS_EACH, Better, Curve, Level, Role
 from tacit.evaluation.curve_rows import count, kept, level, line
 from tacit.evaluation.private_selection.automatic import AUTO
 from tacit.evaluation.private_selection.movielens import MODELS, RATING
@@ -31,6 +31,7 @@ def curves(result: Result) -> Iterator[Curve]:
             plain=Level("private scores told", rows[0].value, rows[0].stderr),
             nothing=Level("public choice", 0.0),
             told_at=TOLD_AT,
+            measured_in=NATS_EACH,
         )
 
 
@@ -51,6 +52,7 @@ def _films(result: Result) -> Iterator[Curve]:
             Level("private scores told", plain.value, plain.stderr),
             Level("public choice", nothing.value, nothing.stderr),
             told_at=TOLD_AT,
+            measured_in=NATS_EACH,
             users=count(result, "users", data=data),
             items=count(result, "items", data=data),
         )

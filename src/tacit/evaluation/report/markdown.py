@@ -38,7 +38,7 @@ def _cells(curve: Curve) -> tuple[str, ...]:
         f"{interval(curve.nothing.value, curve.nothing.stderr, curve.unit)} ({curve.nothing.method})",
         f"**{interval(told.value, told.stderr, curve.unit)}** at {at(curve, told.epsilon)}",
         f"{interval(curve.plain.value, curve.plain.stderr, curve.unit)} ({curve.plain.method})",
-        "" if share is None else f"{share:.0%}",
+        "within errors" if not curve.stands_out(told) else "" if share is None else f"{share:.0%}",
     )
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from tacit.evaluation.curve import NATS_PER_DISTANCE, Curve
+from tacit.evaluation.curve import NATS_EACH, NATS_PER_DISTANCE, Curve
 from tacit.guarantees import Guarantee
 from tacit.guarantees.rounding import shown_up
 
@@ -24,7 +24,8 @@ def figure(value: float) -> str:
 def interval(value: float, stderr: float | None, unit: str = "") -> str:
     """With its standard error, where there is one."""
     if unit.startswith(PERCENT):
-        return f"{value:.1%}" + ("" if stderr is None else f" ± {stderr:.1%}")
+        digits = 2 if stderr is not None and 0.0 < stderr < 1e-3 else 1
+        return f"{value:.{digits}%}" + ("" if stderr is None else f" ± {stderr:.{digits}%}")
     return figure(value) + ("" if stderr is None else f" ± {figure(stderr)}")
 
 
@@ -45,4 +46,5 @@ def promise(guarantee: Guarantee) -> str:
 
 
 def at(curve: Curve, epsilon: float) -> str:
-    return f"ε = {epsilon:.3g}" + (" per unit of L1 distance" if curve.measured_in == NATS_PER_DISTANCE else "")
+    unit = {NATS_PER_DISTANCE: " per unit of L1 distance", NATS_EACH: " per impression"}
+    return f"ε = {epsilon:.3g}{unit.get(curve.measured_in, '')}"
