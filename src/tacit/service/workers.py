@@ -6,6 +6,7 @@ from pickle import UnpicklingError
 from queue import Empty, SimpleQueue
 from threading import Event
 from time import monotonic
+from typing import cast
 from weakref import WeakKeyDictionary, WeakSet
 
 from uvicorn.supervisors import Multiprocess
@@ -19,6 +20,7 @@ _PAUSE = 5.0  # seconds after which one that could not start is tried again
 _CLOSING = (
     8.0  # seconds beyond those for requests under way, to close what is open; with 20 for them less than deploy/ waits
 )
+_LOOK = 0.1  # seconds between two looks at one that is to end
 _ENDED = "a worker has ended, and is replaced"
 _FAILED = "a worker could not start; it is tried again, and the others answer meanwhile"
 _NOT_READY = "a worker was not ready in time; the old one stays, and the reload ends here"
@@ -57,6 +59,16 @@ class Worker(Process):
         self._ends = self._end_of_grace()
         super().terminate()
 
+    def join_unless(self, told: Event) -> bool:
+        """As ``join``, but only until ``told`` is set: whether it has ended. Its time goes on."""
+        if self._ends is None:
+            self._ends = self._end_of_grace()
+        while self.exitcode is None and monotonic() < self._ends:
+            if told.wait(_LOOK):
+                return False
+        self.join()
+        return True
+
     def join(self) -> None:
         ends = self._end_of_grace() if self._ends is None else self._ends
         self.process.join(max(0.0, ends - monotonic()))
@@ -73,8 +85,9 @@ class Workers(Multiprocess):
     """uvicorn's supervisor, but for this: once a worker was ready, nothing that keeps another from starting ends the service.
 
     A database that is away, or a damaged model, is no reason to stop those that answer. Before the first was ready it is one:
-    whoever started the service is there to read why. It waits for nobody: one that hangs does not keep the others, or who wants
-    it to stop, from being looked after.
+    whoever started the service is there to read why. One that hangs does not keep the others from being looked after, but for a
+    reload: that waits for each one in turn, for a time that is set. Nobody keeps who wants it to stop, also during a reload: all
+    that are still there then end within one and the same time.
     """
 
     could_not_start = False
@@ -88,6 +101,7 @@ class Workers(Multiprocess):
         self._heard: WeakSet[Process] = WeakSet()  # who ever answered
         self._asked: WeakKeyDictionary[Process, float] = WeakKeyDictionary()  # since when it owes an answer
         self._again: WeakKeyDictionary[Process, float] = WeakKeyDictionary()  # when another takes its place
+        self._leaving: list[Process] = []  # whom a reload replaced, and did not see end
         self._counting: set[int | None] = set()  # whose metrics are there
         for sign in (signal.SIGTERM, signal.SIGINT):  # also in the middle of a reload, which takes its time
             signal.signal(sign, lambda *_: self.should_exit.set())
@@ -103,9 +117,16 @@ class Workers(Multiprocess):
             one.close()
         super().terminate_all()
 
+    def join_all(self) -> None:
+        for process in self._leaving:  # told before the others, so their time is over first
+            process.join()
+        super().join_all()
+
     def restart_all(self) -> None:
-        """One after the other, and each one only when its successor is ready."""
+        """One after the other, and each one only when its successor is ready; told to stop, it leaves the rest as they are."""
         for place, old in enumerate(self.processes):
+            if self.should_exit.is_set():
+                return
             new = self._started()
             if not new.wait_until_ready(self.config.timeout_worker_healthcheck, self.should_exit):
                 new.kill()
@@ -115,7 +136,8 @@ class Workers(Multiprocess):
                 return
             self.processes[place] = new
             old.terminate()
-            old.join()
+            if not cast(Worker, old).join_unless(self.should_exit):
+                self._leaving.append(old)
 
     def keep_subprocess_alive(self) -> None:
         for place, process in enumerate(self.processes):

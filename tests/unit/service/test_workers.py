@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from itertools import count
 from multiprocessing import Pipe, get_context
-from threading import Timer
+from threading import Event, Thread, Timer
 from types import SimpleNamespace
 from typing import Any
 
@@ -50,12 +50,28 @@ def deaf(told: Any) -> None:
     time.sleep(60)
 
 
+class Stuck(Worker):
+    """A real process that does not end before it is killed."""
+
+    def __init__(self, *_: object) -> None:
+        self.config = SimpleNamespace(timeout_graceful_shutdown=0.1)  # type: ignore[assignment]
+        self.parent_conn, self.child_conn = Pipe()
+        self.process = get_context("fork").Process(target=deaf, args=(self.child_conn,))
+
+    def start(self) -> None:
+        super().start()
+        assert self.parent_conn.recv() == "deaf"
+
+    def wait_until_ready(self, *_: object) -> bool:
+        return True
+
+
 class Played:
     """A process whose life a test decides. It answers as soon as it is asked, unless it hangs."""
 
     def __init__(self, *_: object) -> None:
         self.pid, self.exitcode, self.ready, self.answers = next(PIDS), None, False, True
-        self.parent_conn, self.asked = self, 0
+        self.parent_conn, self.asked, self.allowed = self, 0, 0.0
 
     def start(self) -> None: ...
 
@@ -69,8 +85,8 @@ class Played:
         self.asked -= 1
         return self.ready
 
-    def wait_until_ready(self, *_: object) -> bool:
-        self.ready = True
+    def wait_until_ready(self, timeout: float, _: Event) -> bool:
+        self.ready, self.allowed = True, timeout
         return True
 
     def kill(self) -> None:
@@ -80,6 +96,10 @@ class Played:
 
     def join(self) -> None:
         assert self.exitcode is not None, "it would wait for ever"
+
+    def join_unless(self, _: Event) -> bool:
+        self.join()
+        return True
 
 
 @pytest.fixture
@@ -199,6 +219,7 @@ def test_who_takes_long_to_load_is_not_taken_for_hung(workers: Any, clock: list[
     clock[0] += 170.0
     workers.keep_subprocess_alive()
     assert workers.processes == before
+    assert [one.exitcode for one in before] == [None, None]  # one that was killed keeps its place for a while, too
     clock[0] += 20.0
     workers.keep_subprocess_alive()
     assert [one.exitcode for one in before] == [-9, -9]
@@ -269,6 +290,69 @@ def test_a_reload_whose_worker_is_not_ready_in_time_keeps_the_old_ones(
     assert len(caplog.records) == 1
 
 
+def test_a_reload_gives_a_worker_as_much_time_to_load_as_the_start_did(workers: Any) -> None:
+    get_ready(workers)
+    workers.restart_all()
+    assert [one.allowed for one in workers.processes] == [180, 180]
+
+
+def test_who_is_told_to_stop_during_a_reload_neither_waits_for_the_old_ones_nor_starts_new_ones(
+    workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left of a worker's time to end is not begun anew, and nobody is forgotten."""
+    monkeypatch.setattr(room, "Worker", Stuck)
+    monkeypatch.setattr(room, "monotonic", time.monotonic)
+    monkeypatch.setattr(room, "_CLOSING", 10.0)
+    workers.init_processes()
+    old, second = workers.processes
+    telling = Timer(0.3, workers.should_exit.set)
+    monkeypatch.setattr(Stuck, "wait_until_ready", lambda *_: telling.start() or True)
+    try:
+        workers.restart_all()
+        new = workers.processes[0]
+        assert [one.exitcode for one in (old, new, second)] == [None, None, None]
+        assert new is not old
+        assert workers.processes[1] is second
+        due = old._ends
+        monkeypatch.setattr(room, "_CLOSING", 0.0)
+        workers.terminate_all()
+        assert old._ends == due
+        old._ends = time.monotonic()
+        workers.join_all()
+        assert [one.exitcode for one in (old, new, second)] == [-signal.SIGKILL] * 3
+    finally:
+        for one in {old, second, *workers.processes}:
+            one.kill()
+            one.process.join()
+
+
+def test_a_reload_that_nobody_interrupts_kills_who_does_not_end_in_time(
+    workers: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(room, "Worker", Stuck)
+    monkeypatch.setattr(room, "monotonic", time.monotonic)
+    monkeypatch.setattr(room, "_CLOSING", 0.2)
+    workers.init_processes()
+    before = list(workers.processes)
+    try:
+        workers.restart_all()
+        assert [one.exitcode for one in before] == [-signal.SIGKILL] * 2
+        assert [one.exitcode for one in workers.processes] == [None, None]
+        assert len(caplog.records) == 2
+    finally:
+        for one in {*before, *workers.processes}:
+            one.kill()
+            one.process.join()
+
+
+def test_a_reload_begins_nothing_for_who_was_told_to_stop(workers: Any) -> None:
+    get_ready(workers)
+    before = list(workers.processes)
+    workers.should_exit.set()
+    workers.restart_all()
+    assert workers.processes == before
+
+
 def test_how_many_there_are_is_a_setting_and_no_signal_changes_it(workers: Any) -> None:
     before = list(workers.processes)
     for sign in (signal.SIGTTIN, signal.SIGTTOU):
@@ -281,12 +365,8 @@ def test_a_worker_that_does_not_end_in_time_is_killed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(room, "_CLOSING", 0.2)
-    stuck = Worker.__new__(Worker)
-    stuck.config = SimpleNamespace(timeout_graceful_shutdown=0.1)  # type: ignore[assignment]
-    stuck.parent_conn, stuck.child_conn = Pipe()
-    stuck.process = get_context("fork").Process(target=deaf, args=(stuck.child_conn,))
+    stuck = Stuck()
     stuck.start()
-    assert stuck.parent_conn.recv() == "deaf"
     stuck.terminate()
     stuck.join()
     assert stuck.exitcode == -signal.SIGKILL
@@ -303,8 +383,13 @@ def test_a_signal_at_any_moment_sets_what_is_waited_for() -> None:
 def test_who_waits_is_woken_at_once() -> None:
     told = Told()
     assert not told.wait(0.0)
-    Timer(0.1, told.set).start()
-    assert told.wait(60.0)
+    waiting = Thread(target=told.wait, daemon=True)  # without a time after which it would look by itself
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    told.set()
+    waiting.join(10.0)
+    assert not waiting.is_alive()
     assert told.wait(0.0)
 
 
