@@ -147,7 +147,7 @@ def logarithmic_x(axes: "Axes") -> None:
     width = math.log(places[-1] / places[0]) or 1.0
     kept: list[tuple[float, str]] = []
     for place in places:
-        label = f"{place:,.0f}" if place >= 1000.0 and place.is_integer() else f"{place:g}"
+        label = f"{place:,.0f}" if place >= 1000.0 and place.is_integer() else f"{place:.4g}"
         room = _APART + _LETTER * (len(label) + len(kept[-1][1])) / 2 if kept else 0.0
         if not kept or math.log(place / kept[-1][0]) >= room * width:
             kept.append((place, label))
