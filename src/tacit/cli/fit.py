@@ -159,7 +159,8 @@ def _require_ledger(ledger: str) -> None:
 def _released(ratings: "Ratings", slates: list[float], ledger: str, budget: float | None) -> "dict[str, Popularity]":
     """Counts for slates, charged to the curator's ledger, which is there already; asked for again they are the same.
 
-    Before anything is fitted: what the budget does not allow is told soon, and where it does not allow all of them none is charged.
+    Before anything is fitted: what the budget does not allow is told soon, and where it does not allow all of them none is charged,
+    unless others take what is left meanwhile: those before that stay charged then, and are kept.
     """
     from tacit.curator import Curator
     from tacit.errors import Conflict

@@ -249,10 +249,16 @@ class Curator:
         return cast(Popularity, release_once(self._account, made, part, self._noise, request_id))
 
     def popularities(self, epsilons: Sequence[float]) -> list[Popularity]:
-        """``popularity`` at each of these epsilons. Where the budget does not allow all, none is charged (BudgetExhausted)."""
-        plans = [self.plan(1, epsilon, None, route=Route.COUNTS) for epsilon in epsilons]
+        """``popularity`` at each of these epsilons. Unless the budget has room for all, it is refused before any is charged.
+
+        That is BudgetExhausted. Each is charged right before it is drawn, so others, in threads or processes, may take what is left
+        meanwhile. Then those before the first that no longer fits stay charged: budget is lost, privacy is not. They are kept, and
+        asked for again they cost nothing. ``epsilons`` are in nats of privacy loss.
+        """
+        wished = several("epsilons", epsilons)
+        plans = [self.plan(1, epsilon, None, route=Route.COUNTS) for epsilon in wished]
         require_left(self._account, plans, self._likes)
-        return [self.popularity(epsilon) for epsilon in epsilons]
+        return [self.popularity(epsilon) for epsilon in wished]
 
     def similarity(
         self,

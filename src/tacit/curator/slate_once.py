@@ -45,7 +45,10 @@ def release_once(
 
 
 def require_left(account: SlateAccount, plans: Sequence[Plan], part: Likes) -> None:
-    """Refuses releases without an id that the budget does not allow all together, before any of them is charged."""
+    """Refuses releases without an id that the budget does not allow all together, before any of them is charged.
+
+    What is left now may be taken by others before it is charged.
+    """
     ids = [_release_id(made, _digest(account, made, part), None) for made in plans]
     guarantees = [account.promised(made.each, part.assumed) for made in plans]
     account.ledger.require_left(zip(repeat(account.subject), ids, guarantees))
