@@ -251,7 +251,7 @@ class Curator:
     def popularities(self, epsilons: Sequence[float]) -> list[Popularity]:
         """``popularity`` at each of these epsilons. Unless the budget has room for all, it is refused before any is charged.
 
-        That is BudgetExhausted. Each is charged right before it is drawn, so others, in a thread or a process, may take what is left
+        That is BudgetExhausted. Each is charged right before it is drawn, so others, in threads or processes, may take what is left
         meanwhile. Then those before the first that no longer fits stay charged: budget is lost, privacy is not. They are kept, and
         asked for again they cost nothing. ``epsilons`` are in nats of privacy loss.
         """
