@@ -1,5 +1,6 @@
 """Examples in the documentation are run, in the order of the page; of the tutorial the commands of the shell too."""
 
+import code
 import doctest
 import os
 import re
@@ -12,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-TUTORIAL = ROOT / "docs" / "tutorial.md"
+README, TUTORIAL = ROOT / "README.md", ROOT / "docs" / "tutorial.md"
+PASTED = (README, TUTORIAL)  # what a newcomer pastes at a prompt
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.M | re.S)
 # A block of Python, or one of the shell; a comment before the latter may say why it is not run.
 STEP = re.compile(
@@ -44,12 +46,46 @@ def run(block: str, name: str, names: dict[str, object]) -> None:
         exec(compile(block, name, "exec"), names)
 
 
+class Prompt(code.InteractiveConsole):
+    """A session of Python where somebody pastes: a blank line ends a compound statement, and nothing else does."""
+
+    def paste(self, block: str, name: str) -> None:
+        for line in [*block.splitlines(), ""]:  # Enter, at the end
+            self.filename = f"{name}: {line}"
+            wants_more = self.push(line)
+        assert not wants_more, f"{name} ends in the middle of a statement"
+
+    def showtraceback(self) -> None:
+        raise
+
+    def showsyntaxerror(self, filename: str | None = None) -> None:
+        raise
+
+
+@pytest.fixture
+def prompt(monkeypatch: pytest.MonkeyPatch) -> Prompt:
+    monkeypatch.setattr(sys, "displayhook", lambda value: None)  # the usual one leaves `_` behind for other tests
+    return Prompt({"__name__": "__console__"})
+
+
+@pytest.mark.parametrize(
+    ("block", "told"),
+    [("try:\n    a = 1\nexcept OSError:\n    a = 2\nassert a\n", SyntaxError),
+     ("class A:\n    a = 1\n\n    def b(self):\n        return 2\n", SyntaxError),
+     ("print(\n", AssertionError), ("assert 0 > 1\n", AssertionError)],
+    ids=["no blank line after", "a blank line inside", "unfinished", "fails"],
+)  # fmt: skip
+def test_a_prompt_refuses_what_python_would(prompt: Prompt, block: str, told: type[Exception]) -> None:
+    with pytest.raises(told):
+        prompt.paste(block, "a block")
+
+
 def test_most_pages_have_an_example() -> None:
     assert sum(bool(blocks(page)) for page in PAGES) >= 12
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if blocks(p) and p != TUTORIAL], ids=lambda p: p.relative_to(ROOT).as_posix()
+    "page", [p for p in PAGES if blocks(p) and p not in PASTED], ids=lambda p: p.relative_to(ROOT).as_posix()
 )
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -60,16 +96,22 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
         run(block, f"{page.name}[{number}]", names)
 
 
-def test_the_tutorial_runs_word_by_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One session of Python and one folder, as a reader has them; commands see the files that Python wrote."""
+def test_the_readme_can_be_pasted_at_a_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prompt: Prompt) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "__example__"}
+    assert blocks(README)
+    for number, block in enumerate(blocks(README)):
+        prompt.paste(block, f"README.md[{number}]")
+
+
+def test_the_tutorial_runs_word_by_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prompt: Prompt) -> None:
+    """Pasted into one session of Python, in one folder, as a reader does; commands see the files that Python wrote."""
+    monkeypatch.chdir(tmp_path)
     ran = 0
     for number, step in enumerate(STEP.finditer(TUTORIAL.read_text())):
         if step["why"]:
             continue
         if step["kind"] == "python":
-            run(step["body"], f"tutorial.md[{number}]", names)
+            prompt.paste(step["body"], f"tutorial.md[{number}]")
             continue
         for command in step["body"].strip().split("\n"):
             assert command.startswith("tacit "), f"{command!r} is not run by this test: say before the block why not"

@@ -1,5 +1,7 @@
 """tacit advise: which system and mode fit, what they promise, what may be expected, and the commands that run them."""
 
+import math
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from tacit.evaluation.advice import Situation
 
 _DELTA = 1e-6
+_COUNT = re.compile(r"[0-9]{1,18}|[0-9]{1,3}(,[0-9]{3}){1,5}")
 
 
 class Holder(StrEnum):  # as in tacit.evaluation.advice, which takes long to load
@@ -137,15 +140,19 @@ def _completed(told: dict[str, Any]) -> bool:
 def _ask(told: dict[str, Any]) -> None:
     """The questions, on standard error: what is printed on standard output is the advice."""
 
-    def ask(name: str, text: str, usual: Any, kind: Any) -> None:
+    def ask(name: str, text: str, usual: str, read: Callable[[str], Any]) -> None:
         if told[name] is None:
-            told[name] = typer.prompt(text, default=usual, value_proc=_one_of(kind), err=True)
+            told[name] = typer.prompt(text, default=usual, value_proc=read, err=True)
+
+    from tacit.evaluation.advice.situation import MOST
+    from tacit.messages.federated_prototypes_roster import MOST_ENTITIES
 
     typer.echo("Orders of magnitude are enough; Enter takes what stands in brackets.\n", err=True)
     who = "Who holds the raw data: each user's own device, several organisations (entity), or one trusted curator?"
-    ask("holder", who, Holder.device.value, Holder)
+    ask("holder", who, Holder.device.value, _one_of(Holder))
     if told["holder"] is Holder.entity:
-        ask("entities", "How many organisations?", "10", int)
+        most = min(MOST_ENTITIES, told["users"] or MOST_ENTITIES)
+        ask("entities", "How many organisations?", str(min(10, most)), _whole(1, most))
     ask("must_see", "Must a server see, count or bill what was shown? yes or no", "no", _yes)
     ask(
         "domains",
@@ -153,39 +160,60 @@ def _ask(told: dict[str, Any]) -> None:
         "1",
         _one_or_two,
     )
-    ask("wants", "What is wanted: one item for a user, or a slate that is shown as it is?", Wants.item.value, Wants)
-    ask("users", "How many users in all?", "5000", int)
-    ask("items", "How many items?", "4000", int)
-    ask("releases", _RELEASES[told["holder"]], "1", int)
-    ask("epsilon", "What may one user lose in that period, in nats (1 is cautious, 10 is much)?", "1", float)
+    ask(
+        "wants",
+        "What is wanted: one item for a user, or a slate that is shown as it is?",
+        Wants.item.value,
+        _one_of(Wants),
+    )
+    fewest = told["entities"] or 1  # an organisation without a user is none
+    ask("users", "How many users in all?", str(max(5000, fewest)), _whole(fewest, MOST))
+    ask("items", "How many items?", "4000", _whole(1, MOST))
+    ask("releases", _RELEASES[told["holder"]], "1", _whole(1, MOST))
+    ask("epsilon", "What may one user lose in that period, in nats (1 is cautious, 10 is much)?", "1", _above_zero)
 
 
-def _one_of(kind: Any) -> Callable[[str], Any]:
-    """An answer as what it should be; what it is not is told, and asked again."""
+def _one_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
+    """An answer as one of these words; any other is told what is allowed, and asked again, as below."""
 
-    def read(text: str) -> Any:
-        try:
+    def read(text: str) -> StrEnum:
+        if text.strip() in list(kind):
             return kind(text.strip())
-        except ValueError:
-            allowed = ", ".join(kind) if isinstance(kind, type) and issubclass(kind, StrEnum) else _WORDS[kind]
-            raise typer.BadParameter(f"answer with {allowed}.") from None
+        raise typer.BadParameter(f"answer with {', '.join(kind)}.")
 
     return read
 
 
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    """A count from ``least`` to ``most``, as people write it: 1000 or 1,000."""
+
+    def read(text: str) -> int:
+        if _COUNT.fullmatch(text.strip()) and least <= (count := int(text.replace(",", ""))) <= most:
+            return count
+        raise typer.BadParameter(f"answer with a whole number from {least:,} to {most:,}.")
+
+    return read
+
+
+def _above_zero(text: str) -> float:
+    try:
+        if 0.0 < (number := float(text)) < math.inf:
+            return number
+    except ValueError:  # also 0,5: a comma may part thousands or begin a fraction, and is not guessed at
+        pass
+    raise typer.BadParameter("answer with a number above 0, such as 1 or 0.5.")
+
+
 def _yes(text: str) -> bool:
-    if text.lower() in ("y", "yes", "n", "no"):
-        return text.lower().startswith("y")
-    raise ValueError
+    if (word := text.strip().lower()) in ("y", "yes", "n", "no"):
+        return word.startswith("y")
+    raise typer.BadParameter("answer with yes or no.")
 
 
 def _one_or_two(text: str) -> int:
-    if text in ("1", "2"):
+    if text.strip() in ("1", "2"):
         return int(text)
-    raise ValueError
-
-
-_WORDS = {int: "a whole number", float: "a number", _yes: "yes or no", _one_or_two: "1 or 2"}
+    raise typer.BadParameter("answer with 1 or 2.")
 
 
 def _situation(told: dict[str, Any], delta: float) -> "Situation":

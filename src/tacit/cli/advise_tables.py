@@ -36,6 +36,7 @@ def print_advice(to: "Console", advice: "Advice", origin: str) -> None:
         _verbatim(to, f"{name}", content.splitlines())
     if advice.evaluate:
         _verbatim(to, "Try it on data", [advice.evaluate])
+    _lines(to, "You need", [f"{name}: {holds}" for name, holds in advice.needs.items()])
     _verbatim(to, "Run it", advice.commands)
     _verbatim(to, "In Python", advice.python.splitlines())
     to.print(f"More: {advice.page}", highlight=False)

@@ -153,13 +153,13 @@ def fit(
     import numpy as np
 
     from tacit.engines.recommendations import write_best
-    from tacit.engines.settings import entity_settings, open_entity, read_catalogue, tuning_of
+    from tacit.engines.settings import entity_settings, open_entity, tuning_of
 
     check_json_target(str(out), "--out")
     found = entity_settings(settings)
     with open_entity(found) as entity:
         fitted = entity.fit(run=run, tuning=tuning_of(found), rng=np.random.default_rng(seed))
-        write_best(out, entity, fitted, read_catalogue(found.place("catalogue")), top)
+        write_best(out, entity, fitted, found.catalogue(), top)
     typer.echo(f"Wrote {counted(top, 'item')} for each user to {out} (private; mode 600).")  # how many is private too
     if report:
         from tacit.cli.gate_lines import gate_lines

@@ -181,6 +181,16 @@ def _call(reader: Callable[..., DataSet], options: dict[str, Any], *place: Path)
     lacking = [name for name, option in known.items() if option.default is Parameter.empty and name not in options]
     if strange or lacking:
         what = f"has no option {', '.join(strange)}" if strange else f"needs the options {', '.join(lacking)}"
-        hint = f" On the command line: tacit data import {place[0]}." if reader.__name__ == "read_table" else ""
-        raise InvalidParameter(f"{reader.__name__} {what}; its options are {', '.join(known) or 'none'}.{hint}")
+        first = _import_first(place[0]) if reader.__name__ == "read_table" and not options else ""
+        raise InvalidParameter(f"{first}{reader.__name__} {what}; its options are {', '.join(known) or 'none'}.")
     return reader(*place, **options)
+
+
+def _import_first(file: Path) -> str:
+    """What somebody needs to hear who gave a plain table where no option can be given: on the command line, that is."""
+    from shlex import quote
+
+    return (
+        f"import {file} first: `tacit data import {quote(str(file))} --user COLUMN --item COLUMN --rating COLUMN --scale LOW HIGH "
+        "--out ratings.parquet`, and then name ratings.parquet instead. In Python: "
+    )

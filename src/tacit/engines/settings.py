@@ -37,6 +37,7 @@ from tacit.messages.private_slates_parts import Item
 
 _ENTITY = ("name", "key", "coordinator", "catalogue", "rows", "ledger", "mailbox")
 _MAY = ("budget", "policy", "accounting", "journal", "subject", "fit")
+_KEY = "a private key: `tacit entity keys FILE` draws one"
 _GIVEN = ("catalogue", "items", "roster", "coordinator")  # of a manifest: they follow from files
 
 
@@ -44,7 +45,8 @@ class Settings:
     """The members of a settings file, and the places they name."""
 
     def __init__(self, file: str | os.PathLike[str], needed: Iterable[str], allowed: Iterable[str]) -> None:
-        self._folder, needed, allowed = Path(file).absolute().parent, set(needed), set(allowed)
+        self._file, needed, allowed = Path(file), set(needed), set(allowed)
+        self._folder = self._file.absolute().parent
         try:
             self.members: dict[str, Any] = tomllib.loads(Path(file).read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
@@ -65,11 +67,27 @@ class Settings:
         """The file or folder of that name, beside the settings unless it is absolute."""
         return self._folder / self.text(name)
 
-    def public(self, text: str) -> bytes:
+    def file(self, name: str, holds: str) -> Path:
+        """The file of that name; where there is none, which one was named and what it ``holds`` is told."""
+        return self._there(name, self.text(name), holds)
+
+    def catalogue(self) -> list[Item]:
+        """The ids of the items in the file ``catalogue``, in the common order."""
+        return read_catalogue(self.file("catalogue", "the ids of all items, one in each line, in the common order"))
+
+    def public(self, name: str, text: str) -> bytes:
         """A public key, as digits or as the file that holds them."""
-        return read_public(
-            text if (len(text) == 64 and not (self._folder / text).exists()) else str(self._folder / text)
-        )
+        if len(text) == 64 and not (self._folder / text).exists():
+            return read_public(text)
+        return read_public(str(self._there(name, text, "a public key, as `tacit entity keys` writes it beside a key")))
+
+    def _there(self, name: str, told: str, holds: str) -> Path:
+        if not (self._folder / told).is_file():
+            where = "" if Path(told).is_absolute() else f" beside {self._file.name}"
+            raise InvalidData(
+                f'{self._file.name} names {name} = "{told}", and there is no such file{where}. It should hold {holds}.'
+            )
+        return self._folder / told
 
 
 def entity_settings(file: str | os.PathLike[str]) -> Settings:
@@ -79,17 +97,15 @@ def entity_settings(file: str | os.PathLike[str]) -> Settings:
 
 def open_entity(settings: Settings) -> Entity:
     """The entity that a settings file describes. Its rows are read when they are needed."""
-    catalogue = read_catalogue(settings.place("catalogue"))
-    rows, ledger = settings.place("rows"), settings.text("ledger")
-    if not rows.is_file():
-        raise InvalidData(f"there are no rows at {rows}.")
+    catalogue, ledger = settings.catalogue(), settings.text("ledger")
+    rows = settings.file("rows", "columns user, item and perhaps value, as CSV or Parquet")
     budget, policy = settings.members.get("budget"), settings.members.get("policy", {})
     return Entity(
         lambda: read_rows(rows, catalogue),
         ledger if "://" in ledger else settings.place("ledger"),
         name=settings.text("name"),
-        key=read_key(settings.place("key")),
-        coordinator=settings.public(settings.text("coordinator")),
+        key=read_key(settings.file("key", _KEY)),
+        coordinator=settings.public("coordinator", settings.text("coordinator")),
         catalogue=catalogue,
         budget=None if budget is None else Budget(**_known(budget, Budget, "budget")),
         accounting=settings.members.get("accounting"),
@@ -109,7 +125,7 @@ def read_manifest(file: str | os.PathLike[str]) -> tuple[Manifest, bytes]:
     """The manifest that a coordinator's settings describe, and the coordinator's private key."""
     constants = {one.name for one in fields(Manifest)} - set(_GIVEN)
     settings = Settings(file, ("key", "catalogue", "roster", "epsilon", "users"), constants)
-    key, catalogue = read_key(settings.place("key")), read_catalogue(settings.place("catalogue"))
+    key, catalogue = read_key(settings.file("key", _KEY)), settings.catalogue()
     told = {name: value for name, value in settings.members.items() if name in constants}
     if isinstance(told.get("shares"), list):
         told["shares"] = tuple(told["shares"])
@@ -125,7 +141,10 @@ def read_manifest(file: str | os.PathLike[str]) -> tuple[Manifest, bytes]:
 
 def read_catalogue(file: Path) -> list[Item]:
     """The ids of the items, in their order: one in each line, or a list in JSON."""
-    text = file.read_text(encoding="utf-8")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InvalidData(f"{file.name} is no text in UTF-8: write it in UTF-8, as plain text.") from None
     if file.suffix == ".json":
         try:
             found = json.loads(text)
@@ -142,7 +161,7 @@ def _roster(settings: Settings) -> tuple[Member, ...]:
     for one in settings.members["roster"]:
         if not isinstance(one, Mapping) or not {"name", "key"} <= set(one) <= {"name", "key", "role"}:
             raise InvalidParameter("every entity of the roster has a name, a key and perhaps a role, and nothing else.")
-        public = settings.public(str(one["key"])).hex()
+        public = settings.public("key", str(one["key"])).hex()
         found.append(Member(one["name"], public, one.get("role", "contributor")))
     return tuple(found)
 
@@ -151,7 +170,7 @@ def _policy(value: Any, settings: Settings) -> Policy:
     """Peers are named with their public keys, as digits or as the files that hold them."""
     told = _known(value, Policy, "policy")
     if isinstance(told.get("peers"), Mapping):
-        told["peers"] = {name: settings.public(str(key)).hex() for name, key in told["peers"].items()}
+        told["peers"] = {name: settings.public(name, str(key)).hex() for name, key in told["peers"].items()}
     return Policy(**told)
 
 

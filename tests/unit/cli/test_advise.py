@@ -109,7 +109,7 @@ def test_on_a_terminal_it_asks_and_tells_how_to_ask_again(tacit: Command, answer
     assert done.returncode == 0, done.stderr
     assert not answers
     assert "answer with device, entity, curator." in done.stderr
-    assert "answer with a whole number." in done.stderr
+    assert "answer with a whole number from 1 to 1,000,000,000,000." in done.stderr
     assert "answer with 1 or 2." in done.stderr
     assert "federated-prototypes" in done.stdout.splitlines()[0]
     last = done.stdout.rstrip().splitlines()[-1]
@@ -129,6 +129,51 @@ def test_it_does_not_ask_for_what_was_given(tacit: Command, answers: list[str]) 
         "--must-see-choice --domains 1 --wants item --releases 10 --items 4000 --users 5000 --epsilon 10.0 --delta 1e-08"
         in done.stdout
     )
+
+
+def test_a_range_is_checked_where_it_is_asked_for(tacit: Command, answers: list[str]) -> None:
+    answers += [
+        "entity",
+        "0",
+        "10,001",
+        "1,000",
+        "no",
+        "1",
+        "item",
+        "999",
+        "5,000",
+        "1,00",
+        "-4",
+        "4_0",
+        "250",
+        "0",
+        "1",
+    ]
+    answers += ["0", "-1", "nan", "inf", "0,5", "0.5"]
+    done = tacit("advise")
+    assert done.returncode == 0, done.stderr
+    assert not answers
+    assert done.stderr.count("answer with a whole number from 1 to 10,000.") == 2
+    assert done.stderr.count("answer with a whole number from 1,000 to 1,000,000,000,000.") == 1
+    assert done.stderr.count("answer with a whole number from 1 to 1,000,000,000,000.") == 4
+    assert done.stderr.count("answer with a number above 0, such as 1 or 0.5.") == 5
+    assert "--entities 1000 --need-not-see" in done.stdout
+    assert "--releases 1 --items 250 --users 5000 --epsilon 0.5" in done.stdout
+
+
+def test_no_more_organisations_than_users_are_taken(tacit: Command, answers: list[str]) -> None:
+    answers += ["5", "", "", "", "", "", "", ""]
+    done = tacit("advise", "--holder", "entity", "--users", 4)
+    assert "answer with a whole number from 1 to 4." in done.stderr
+    assert "--entities 4 " in done.stdout, done.stderr
+
+
+def test_files_that_have_to_be_there_are_described_before_the_commands(tacit: Command) -> None:
+    call = ["advise", "--holder", "entity", "--entities", 144, "--users", 1400, "--items", 250, "--epsilon", 1]
+    printed = tacit(*call).stdout
+    assert printed.index("You need") < printed.index("items.txt: the ids of all items") < printed.index("Run it")
+    found = json.loads(tacit(*call, "--json", "-").stdout)
+    assert set(found["needs"]) == {"items.txt", "north.toml", "north.csv"}
 
 
 def test_its_choices_are_those_of_a_situation() -> None:

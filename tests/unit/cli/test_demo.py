@@ -192,3 +192,13 @@ def test_a_terminal_has_a_bar_and_a_log_has_lines() -> None:
     assert isinstance(screen.file, io.StringIO)
     assert "top-k (3 of 33)" in screen.file.getvalue()
     assert "1/2" in screen.file.getvalue()
+
+
+def test_a_plain_table_is_to_be_imported_first(tacit: Command, tmp_path: Path) -> None:
+    (tmp_path / "tiny.csv").write_text("user,item,rating\nann,tea,4\n")
+    done = tacit("demo", "--data", "tiny.csv", "--no-report")
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "tacit: invalid-parameter: import tiny.csv first: `tacit data import tiny.csv --user COLUMN"
+    )
+    assert "--out ratings.parquet`" in done.stderr

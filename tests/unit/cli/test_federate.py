@@ -346,7 +346,7 @@ def test_work_that_fails_exits_with_1(tacit: Commands) -> None:
     assert tacit("federate", "show", "nowhere")[0] == 1
     Path("north.csv").unlink()
     status, _, err = tacit("entity", "release", "north.toml")
-    assert (status, "no rows" in err) == (1, True)
+    assert (status, "no such file beside north.toml" in err) == (1, True)
 
 
 def test_a_run_can_be_given_up(tacit: Commands) -> None:
@@ -450,3 +450,31 @@ def test_every_code_of_a_rejected_reply_is_documented() -> None:
 
     page = (Path(__file__).parents[3] / "docs" / "command-line.md").read_text()
     assert [code.value for code in Code if f"`{code.value}`" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "named", "holds"),
+    [("items.txt", 'catalogue = "items.txt"', "one in each line"),
+     ("coordinator.key", 'key = "coordinator.key"', "tacit entity keys"),
+     ("west.key.pub", 'key = "west.key.pub"', "a public key")],
+)  # fmt: skip
+def test_a_file_that_is_not_there_is_named_as_the_run_file_does(
+    tacit: Commands, file: str, named: str, holds: str
+) -> None:
+    Path(file).unlink()
+    status, out, err = tacit("federate", "open", "run", "run.toml")
+    assert (status, out) == (1, "")
+    assert f"run.toml names {named}, and there is no such file beside run.toml. It should hold " in err
+    assert holds in err
+    assert "Errno" not in err
+    assert str(tacit.folder) not in err
+
+
+def test_an_organisation_is_told_which_of_its_files_is_missing(tacit: Commands) -> None:
+    Path("north.csv").unlink()
+    status, _, err = tacit("entity", "show", "north.toml")
+    assert status == 1
+    assert 'north.toml names rows = "north.csv"' in err
+    assert "columns user, item and perhaps value" in err
+    Path("items.txt").write_bytes(b"\xff\xfe")
+    assert "items.txt is no text in UTF-8" in tacit("federate", "open", "run", "run.toml")[2]

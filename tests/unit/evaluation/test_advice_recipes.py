@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,32 @@ def test_every_command_is_one_of_tacit(command: str, tmp_path: Path, monkeypatch
         parsed = parsed.commands[words.pop(0)]
     parsed.make_context(parsed.name, words, parent=context)  # refuses unknown options, wrong types, missing arguments
     Settings()
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_every_file_that_a_command_reads_is_made_shown_or_described(name: str) -> None:
+    found = advice(name)
+    known = {*found.files, *", ".join(found.needs).split(", ")}
+    for command in found.commands:
+        words = shlex.split(command)
+        made = {after for word, after in pairwise(words) if word in ("--out", "keys", "--ledger", "init")}
+        read = {word for word in words if re.fullmatch(r"[a-z-]+\.(csv|toml|txt|json|key|parquet)", word)}
+        assert read - made <= known, command
+        known |= made
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_where_a_described_file_has_an_example_the_page_has_that_section(name: str) -> None:
+    told = re.findall(r'An example: (docs/[a-z-]+\.md), "([^"]+)"', " ".join(advice(name).needs.values()))
+    assert told or not advice(name).needs
+    for page, section in told:
+        assert f"# {section}\n" in (Path(__file__).parents[3] / page).read_text()
+
+
+def test_a_single_answer_is_told_what_the_next_would_cost() -> None:
+    once, often = (advise(replace(DEVICE, releases=count), []).reasons[0] for count in (1, 7000))
+    assert "sent again: a second answer would cost nothing. A fresh one" in once
+    assert "sent again: 7,000 answers cost what one does. A fresh one" in often
 
 
 @pytest.mark.parametrize("name", SITUATIONS)

@@ -16,7 +16,7 @@ from tacit.evaluation.advice import (
 )
 from tacit.evaluation.advice.decision import System, decide, rejected
 from tacit.evaluation.advice.expectation import Expectation, Worth, expect
-from tacit.evaluation.advice.recipe import Recipe
+from tacit.evaluation.advice.recipe import Recipe, needed_by
 from tacit.evaluation.advice.situation import Holder, Situation
 from tacit.evaluation.curve import Curve
 from tacit.guarantees import ONE_PROFILE, ONE_USER, Guarantee, pure
@@ -59,6 +59,7 @@ class Advice:
     evaluate: str = ""
     commands: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    needs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     python: str = ""
     page: str = "docs/choosing.md"
 
@@ -85,8 +86,8 @@ class Advice:
             **{name: None if one is None else one.to_json() for name, one in promised.items()},
             "expected": None if self.expected is None else self.expected.to_json(),
             "baseline": self.baseline, "rejected": {name.value: line for name, line in self.rejected.items()},
-            "evaluate": self.evaluate, "commands": list(self.commands), "files": dict(self.files), "python": self.python,
-            "page": self.page,
+            "evaluate": self.evaluate, "commands": list(self.commands), "files": dict(self.files),
+            "needs": dict(self.needs), "python": self.python, "page": self.page,
         }  # fmt: skip
 
 
@@ -115,8 +116,7 @@ def advise(at: Situation, curves: Iterable[Curve]) -> Advice:
     warnings = (*_doubts(found, expected, verdict), *_hardly(found), *found.warnings)
     return Advice(
         at, verdict, system, found.mode, why, rejected(at, system), found.each, found.total, expected, found.reasons,
-        warnings, commands=found.commands, files=found.files, python=found.python,
-        **known,
+        warnings, commands=found.commands, files=found.files, needs=needed_by(found), python=found.python, **known,
     )  # fmt: skip
 
 

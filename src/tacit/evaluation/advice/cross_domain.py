@@ -32,6 +32,14 @@ print(model.remark)
 print(model.recommend({{1: 5.0, 2: 4.5, 17: 1.0}}, k=3), model.guarantee)        # computed on her side
 """
 
+_NEEDS = {
+    "source.csv, target.csv": "the ratings of either domain, with the same users' ids: columns user_id, item_id and rating, "
+    "from 1 to 5; the first line names them.",
+    "source.txt, target.txt": "the public list of either domain's items, rated or not: one id in each line, no header.",
+    "mine.csv": "one person's own ratings, on her side: columns item_id and rating. "
+    'An example: docs/cross-domain.md, "On the command line, and on a cluster".',
+}
+
 
 def recipe(at: Situation) -> Recipe:
     """One release is charged exactly; several add up by zCDP."""
@@ -67,6 +75,7 @@ def recipe(at: Situation) -> Recipe:
         users=at.users,
         # The command line adds charges up plainly, deltas too: several releases of one budget are made in Python.
         commands=(release, "tacit transfer predict model.json mine.csv --k 10") if at.releases == 1 else (),
+        needs=_NEEDS if at.releases == 1 else {},
         python=_PYTHON.format(
             epsilon=digits(at.epsilon), each=digits(each), delta=digits(at.delta), users=at.users, releases=at.releases,
             accounting="" if at.releases == 1 else ', accounting="zcdp"',

@@ -60,6 +60,7 @@ def recipe(at: Situation) -> Recipe:
             constants="".join(f", {name}={_written(value)}" for name, value in constants.items()),
         ),
         files={"run.toml": _run_file(at, each, constants)},
+        needs=_NEEDS,
         reasons=_reasons(mechanism, is_secure, at),
         warnings=(*plan.warnings(), *_warnings(at)),
         line=None if is_secure else "per entity",
@@ -77,6 +78,14 @@ _COMMANDS = (
     "tacit federate step run --key coordinator.key",
     "tacit entity fit north.toml --out recommendations.csv",
 )
+
+
+_NEEDS = {
+    "items.txt": "the ids of all items, one in each line, in an order that the coordinator and all organisations share.",
+    "north.toml": "of each organisation, what it keeps to itself: name, key, coordinator (its public key), catalogue (items.txt), "
+    'rows, ledger, mailbox, budget and policy. An example: docs/federated-prototypes.md, "A hospital\'s view".',
+    "north.csv": "its own rows, which north.toml names: columns user and item, and perhaps value; the first line names them.",
+}
 
 
 @cache

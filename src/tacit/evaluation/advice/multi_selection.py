@@ -40,7 +40,7 @@ def recipe(at: Situation) -> Recipe:
     guarantee = VectorLaplace(_GENRES, eta, grid_bits=GRID_BITS).guarantee
     algorithm = "dpp" if is_slate else "exact"
     reasons = [
-        f"One signal is drawn in a period and sent again: {_answers(at.releases)} cost what one does. A fresh one for each would "
+        f"One signal is drawn in a period and sent again: {_answers(at.releases)}. A fresh one for each would "
         "have to share the epsilon, and noise that is drawn anew averages out."
     ]
     if is_slate:
@@ -76,4 +76,4 @@ def recipe(at: Situation) -> Recipe:
 
 
 def _answers(count: int) -> str:
-    return "one answer" if count == 1 else f"{count:,} answers"
+    return "a second answer would cost nothing" if count == 1 else f"{count:,} answers cost what one does"

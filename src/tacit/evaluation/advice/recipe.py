@@ -12,6 +12,10 @@ from tacit.ledger import Accounting, Budget
 
 IMPORT = "tacit data import ratings.csv --user user_id --item item_id --rating rating --scale 1 5 --out ratings.parquet"
 FIT = "tacit fit ratings.parquet --model factors --models tacit-home/models"  # a file of ratings has no genres to learn from
+_IMPORTED = {
+    "ratings.csv": "one rating in each line: a user, an item and a rating from 1 to 5; the first line names the columns. Write "
+    'your own columns and scale into the command. An example: docs/data.md, "Your own file".',
+}
 _DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
 
 
@@ -21,8 +25,8 @@ class Recipe:
 
     ``read_at`` is the epsilon at which a curve is read, ``line`` a word of the method's name there (None: the default method).
     ``of_sums``: the noise hides in sums over users, so that half the users are as bad as half the epsilon. ``is_hopeless``:
-    public constants alone show that nothing can be learned. ``commands`` run it, ``files`` are what they read, and ``python`` does
-    the same in one process, on embedded data.
+    public constants alone show that nothing can be learned. ``commands`` run it, ``files`` are what they read, ``needs``
+    says what other files hold that have to be there, and ``python`` does the same in one process, on embedded data.
     """
 
     mode: str
@@ -39,6 +43,12 @@ class Recipe:
     is_hopeless: bool = False
     is_measured: bool = True  # this mode, by some evaluation
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    needs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def needed_by(found: Recipe) -> Mapping[str, str]:
+    """Every file that the commands read and that nobody has made yet, with what it holds."""
+    return {**(_IMPORTED if IMPORT in found.commands else {}), **found.needs}
 
 
 def digits(value: float) -> str:

@@ -8,7 +8,7 @@ from tacit.checks import keep, member, positive, probability, whole
 from tacit.errors import InvalidParameter
 from tacit.messages.federated_prototypes_roster import MOST_ENTITIES
 
-_MOST = 10**12
+MOST = 10**12
 
 
 class Holder(StrEnum):
@@ -52,9 +52,9 @@ class Situation:
             wants=member("wants", Wants, self.wants),
             epsilon=positive("epsilon", self.epsilon),
             delta=0.0 if type(delta) in (int, float) and delta == 0 else probability("delta", delta),
-            users=whole("users", self.users, least=1, most=_MOST),
-            items=whole("items", self.items, least=1, most=_MOST),
-            releases=whole("releases", self.releases, least=1, most=_MOST),
+            users=whole("users", self.users, least=1, most=MOST),
+            items=whole("items", self.items, least=1, most=MOST),
+            releases=whole("releases", self.releases, least=1, most=MOST),
         )
         for name in ("server_sees_choice", "two_domains"):
             if type(getattr(self, name)) is not bool:
