@@ -31,9 +31,10 @@ def demo(
 ) -> None:
     """All five systems end to end on real ratings: what left, what is promised, and what that is worth.
 
-    Then every claim is audited. It takes about two minutes. Exit status 1 if a claim fails or a broken twin escapes.
+    Then every claim is audited. It takes some minutes. Exit status 1 if a claim fails or a broken twin escapes.
     """
     from tacit.cli import demo_tables as tables
+    from tacit.cli.demo_closing import print_closing
     from tacit.cli.demo_steps import AUDIT, steps
     from tacit.evaluation.demonstration.all import SYSTEMS, demonstrations
 
@@ -49,7 +50,7 @@ def demo(
             tables.print_one(console, len(found), one)
         audit = _audited(told)
     tables.print_audit(console, audit)
-    tables.print_closing(console, found)
+    print_closing(console, found)
     if json_file is not None:
         write_json(json_file, _content(ratings, found, audit))
     if not (no_report or unwritten):

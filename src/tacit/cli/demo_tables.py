@@ -1,4 +1,4 @@
-"""What ``tacit demo`` prints: of each system the conversation, the ways compared, what they say; the audit; the one table."""
+"""What ``tacit demo`` prints: of each system the conversation, the ways compared, what they say; and the audit."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,22 +7,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tacit.evaluation.curve import Better
 from tacit.evaluation.demonstration.demonstration import GAIN, Demonstration, Skipped
 from tacit.evaluation.report.words import interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
 
     from tacit.audit import AuditReport
     from tacit.data import Ratings
     from tacit.evaluation.demonstration.demonstration import Way
-    from tacit.guarantees import Guarantee
 
 _INDENT = 3
-_FIGURE = 10  # characters of a figure, its error or its method; with more a usual terminal has no room for what left
 NEXT = (
     ("tacit advise", "some questions, and which of the five fits you"),
     ("tacit serve", "a page on this machine: rate some films, see what leaves"),
@@ -47,14 +42,14 @@ def print_one(console: "Console", place: int, shown: Demonstration | Skipped) ->
     talk.add_column(style="bold cyan", no_wrap=True)
     talk.add_column(overflow="fold")
     closing = (
-        ("what left", shown.left), ("what stayed", shown.stayed), ("promised", str(shown.guarantee)),
+        ("what left", shown.left), ("what stayed", shown.stayed), ("promised", shown.promised),
         ("the ledger", shown.statement),
     )  # fmt: skip
     for what, text in (*shown.said, *closing):
         talk.add_row(what, Text(text))
-    console.print(_indented(talk))
-    console.print(_indented(_ways(shown)))
-    console.print(_indented(Text(shown.verdict, "italic")))
+    console.print(indented(talk))
+    console.print(indented(_ways(shown)))
+    console.print(indented(Text(shown.verdict, "italic")))
 
 
 def print_audit(console: "Console", report: "AuditReport") -> None:
@@ -69,37 +64,7 @@ def print_audit(console: "Console", report: "AuditReport") -> None:
     )
     lines = (f"{len(names)} mechanisms: {held}", f"{len(report.twins)} broken twins: {caught}")
     for line, fine in zip(lines, (not failing, not escaped), strict=True):
-        console.print(_indented(Text(line, "green" if fine else "bold red")))
-
-
-def print_closing(console: "Console", found: "Sequence[Demonstration | Skipped]") -> None:
-    """One row for each system. Under each figure the method that gave it; ↑ more is better, ↓ less is better."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, leading=1)
-    for name in ("system", "guarantee", "private"):
-        table.add_column(name, no_wrap=True)
-    for name in ("not private", "learns nothing"):
-        table.add_column(name, min_width=_FIGURE, max_width=_FIGURE)
-    table.add_column("what left")
-    for one in found:
-        if isinstance(one, Skipped):
-            table.add_row(Text(one.system, "bold"), *[""] * 4, Text(f"not shown: {one.reason}", "dim"))
-        else:
-            table.add_row(*closing_row(one))
-    console.print(Text("\nIn one table", "bold"))
-    console.print(table)
-
-
-def closing_row(one: Demonstration) -> "tuple[Text, ...]":
-    """System with its metric, guarantee with what it protects, three figures with errors and methods, what left."""
-    arrow = "↑" if one.better is Better.HIGHER else "↓"
-    return (
-        _lines((one.system, "bold"), f"{one.metric} {arrow}"),
-        _lines((_epsilon(one.guarantee), ""), _delta(one.guarantee), str(one.guarantee.protects.unit)),
-        _figure(one, one.private, "bold"),
-        _figure(one, one.plain),
-        _figure(one, one.nothing),
-        Text(one.left),
-    )
+        console.print(indented(Text(line, "green" if fine else "bold red")))
 
 
 def print_next(console: "Console", out: str | None, unwritten: str) -> None:
@@ -138,27 +103,5 @@ def _ways(shown: Demonstration) -> Table:
     return table
 
 
-def _figure(shown: Demonstration, way: "Way", style: str = "") -> Text:
-    value, _, error = told(shown, way).partition(" ± ")
-    return _lines((value, style), f"± {error}" if error else "", way.method)
-
-
-def _epsilon(guarantee: "Guarantee") -> str:
-    if guarantee.promises_nothing:
-        return "none"
-    return f"epsilon {guarantee.epsilon:.3g}" + (
-        f" per {guarantee.protects.distance}" if guarantee.per_distance else ""
-    )
-
-
-def _delta(guarantee: "Guarantee") -> str:
-    return f"delta {guarantee.delta:.0e}" if guarantee.delta else ""
-
-
-def _lines(first: tuple[str, str], *rest: str) -> Text:
-    """One under the other, those that are not empty; all but the first faint."""
-    return Text.assemble(first, *((f"\n{text}", "dim") for text in rest if text))
-
-
-def _indented(what: Any, by: int = _INDENT) -> Padding:
+def indented(what: Any, by: int = _INDENT) -> Padding:
     return Padding(what, (0, 0, 0, by))

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from tacit.audit import AuditReport, TwinFinding, suite
-from tacit.cli import demo_steps, demo_tables
+from tacit.cli import demo_closing, demo_steps, demo_tables
 from tacit.data import Ratings, read
 from tacit.errors import MissingExtra
 from tacit.evaluation.demonstration.all import SYSTEMS, demonstrations
@@ -157,12 +157,12 @@ def test_a_failed_audit_is_told_by_name_and_exits_with_1(
     assert "CLAIMS FAIL: randomised-response" in done.stdout
 
 
-@pytest.mark.parametrize("width", [100, 140])
+@pytest.mark.parametrize("width", [80, 100, 110, 140])
 def test_the_closing_table_has_all_its_columns_at_usual_widths(width: int) -> None:
     left = "masked shares of two noisy sums, 113,454 bytes from each entity"
     longest = replace(SHOWN, system="federated-prototypes", left=left, guarantee=replace(SHOWN.guarantee, delta=1e-6))
     found = [longest, Skipped("private-slates", "it needs two listed items.")]
-    text = printed(lambda console: demo_tables.print_closing(console, found), width)
+    text = printed(lambda console: demo_closing.print_closing(console, found), width)
     assert max(map(len, text.splitlines())) <= width
     for word in (
         *left.split(),
@@ -173,9 +173,32 @@ def test_the_closing_table_has_all_its_columns_at_usual_widths(width: int) -> No
         "own mean",
         "epsilon 2",
         "error ↓",
+        "federated-prototypes",
+        "one user's rows",
         "not shown:",
     ):
         assert word in text
+    assert "…" not in text
+
+
+def test_on_a_narrow_terminal_what_left_stands_under_its_row_as_one_line() -> None:
+    left = "masked shares of two noisy sums, 113,454 bytes from each entity"
+    found = [replace(SHOWN, left=left), replace(SHOWN, system="private-slates", left="ten items")]
+    lines = printed(lambda console: demo_closing.print_closing(console, found), 80).splitlines()
+    (first,) = [place for place, line in enumerate(lines) if line.startswith("cross-domain")]
+    (under,) = [place for place, line in enumerate(lines) if left in line]
+    (second,) = [place for place, line in enumerate(lines) if line.startswith("private-slates")]
+    assert first < under < second
+    assert lines[first].index("0.740") == lines[second].index("0.740") == lines[2].index("private")
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_what_is_promised_for_one_of_many_is_told_so(width: int) -> None:
+    many = replace(SHOWN, each="impression")
+    assert "per impression" in printed(lambda console: demo_closing.print_closing(console, [many]), width)
+    assert "per impression" not in printed(lambda console: demo_closing.print_closing(console, [SHOWN]), width)
+    told = printed(lambda console: demo_tables.print_one(console, 1, many), width)
+    assert "for each impression anew" in " ".join(told.split())
 
 
 def test_a_terminal_has_a_bar_and_a_log_has_lines() -> None:

@@ -24,6 +24,10 @@ def test_what_is_written_is_read_again() -> None:
     written = json.loads(json.dumps(SHOWN.to_json(), allow_nan=False))
     assert Demonstration.from_json(written) == SHOWN
     assert written["ways"][1]["epsilon"] == "inf"
+    many = replace(SHOWN, each="impression")
+    assert Demonstration.from_json(json.loads(json.dumps(many.to_json()))) == many
+    del written["each"]  # as it was written before there was any
+    assert Demonstration.from_json(written) == SHOWN
 
 
 def test_a_way_that_was_not_compared_cannot_stand_in_the_closing_table() -> None:

@@ -84,6 +84,9 @@ def test_what_was_shown_was_counted_and_billed_exactly(billed: Demonstration) ->
     assert released["impression"]["items"][0] in {one["item"] for one in released["offer"]["candidates"]}
     assert f"{len(json.dumps(released['impression'], separators=(',', ':')))} bytes" in billed.left
     assert billed.guarantee.epsilon == pytest.approx(released["offer"]["policy"]["epsilon"])
+    assert billed.each == "impression"
+    assert billed.left.startswith("for each impression ")
+    assert float(billed.left.split("epsilon ")[1].removesuffix(" each")) >= billed.guarantee.epsilon
 
 
 def test_policies_lie_between_the_same_for_all_and_the_best_for_each(billed: Demonstration) -> None:

@@ -42,6 +42,7 @@ def test_two_releases_are_charged_and_what_is_shown_follows_from_them(
     assert [one["epsilon"] for one in shown.released["guarantees"]] == pytest.approx([0.01, 64.0])
     assert (shown.guarantee.epsilon, shown.guarantee.delta) == (pytest.approx(64.0), 1e-6)
     assert "2 charged, 64.01 epsilon in all" in shown.statement
+    assert "the one at epsilon 0.01 shown beside it 64.01 epsilon were charged" in shown.left
     assert shown.released["source"] + shown.released["target"] == ratings.n_items
     ways = {(one.method, one.epsilon): one for one in shown.ways}
     own, nothing, much = ways["own mean", 0.0], ways["moments", 0.01], ways["moments", 64.0]
@@ -71,6 +72,7 @@ def test_that_no_taste_was_carried_over_is_told(ratings: Ratings, monkeypatch: p
     assert isinstance(shown, Demonstration)
     assert NO_TRANSFER in shown.released["remarks"][0]
     assert "averages only" in shown.private.remark
+    assert "beside" not in shown.left  # one release only
 
 
 def test_items_without_genres_are_dealt_out_in_turn(ratings: Ratings) -> None:

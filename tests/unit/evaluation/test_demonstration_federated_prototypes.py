@@ -31,6 +31,9 @@ def test_two_runs_end_with_a_model_and_figures(monkeypatch: pytest.MonkeyPatch) 
     assert len(set(released["sent"].values())) == 1  # who has more users does not send more
     assert f"{max(released['sent'].values()):,} bytes" in shown.left
     assert "2 charged" in shown.statement
+    assert "in the run at epsilon 16:" in shown.statement
+    assert "in the run at epsilon 16" in shown.left
+    assert dict(shown.said)["the runs"] == "one at epsilon 0.01 and one at 16, each with ledgers of its own"
     ways = {(one.method, one.epsilon): one for one in shown.ways}
     own, nothing, much = ways["individual", 0.0], ways["federated", 0.01], ways["federated", 16.0]
     assert (shown.private, shown.nothing, shown.plain.method) == (much, own, "one place")

@@ -32,7 +32,8 @@ from tacit.evaluation.demonstration.demonstration import (
     unheard,
 )
 from tacit.evaluation.statistics import difference, mean
-from tacit.ledger import Budget
+from tacit.ledger import Budget, Statement
+from tacit.ledger.statements import cost_to_json
 from tacit.messages.cross_domain import TransferModel
 from tacit.models.cross_domain.averages import row_means
 
@@ -76,7 +77,7 @@ def demonstrate(ratings: Ratings, *, status: Status = unheard) -> Demonstration 
         ) as curator,
     ):
         models = {epsilon: curator.release(epsilon, DELTA, users=users) for epsilon in EPSILONS}
-        statement = str(curator.statement()).splitlines()[0]
+        account = curator.statement()
     status(f"{held.asked.size} users predict at home")
     ways = tuple(_ways(held, own, models))
     last = models[EPSILONS[-1]]
@@ -101,8 +102,8 @@ def demonstrate(ratings: Ratings, *, status: Status = unheard) -> Demonstration 
     private = next(way for way in ways if way.method == MOMENTS and way.epsilon == EPSILONS[-1])
     return Demonstration(
         SYSTEM, "Tastes known in one domain serve in another, and hardly tell whose they are.", said,
-        last.guarantee, f"a model of {len(last.source) + len(last.target):,} items, {size / 1e3:,.0f} kB, once for each epsilon",
-        "every rating; and what a served user rated and is shown", statement, ERROR, "stars, mean absolute", Better.LOWER,
+        last.guarantee, _left(last, size, account), "every rating; and what a served user rated and is shown",
+        str(account).splitlines()[0], ERROR, "stars, mean absolute", Better.LOWER,
         ways, private, best, nothing, verdict(ways, known.n_users), released,
     )  # fmt: skip
 
@@ -125,6 +126,15 @@ def verdict(ways: Iterable[Way], users: int) -> str:
     text += f"; at {' and '.join(chance)} not by more than chance" if chance else ""
     beside = "no worse than" if more <= 0.0 else f"{more:.3f} stars worse than"
     return f"{text}. At {last.epsilon:g} it is {beside} the best of what promises nothing."
+
+
+def _left(last: TransferModel, size: int, account: Statement) -> str:
+    """The model that is set beside others, and what all that left was charged: a model for each epsilon did."""
+    text = f"a model of {len(last.source) + len(last.target):,} items, {size / 1e3:,.0f} kB"
+    if beside := " and ".join(f"{epsilon:g}" for epsilon in EPSILONS[:-1]):
+        charged = cost_to_json(account.spent, account.terms)["epsilon"]
+        text += f"; with the one at epsilon {beside} shown beside it {charged} epsilon were charged"
+    return text
 
 
 def _divided(ratings: Ratings) -> _World | None:

@@ -119,6 +119,7 @@ class Demonstration:
     nothing: Way
     verdict: str  # what the figures say, in words, whatever they say
     released: Mapping[str, Any]  # the messages that crossed the boundary, as JSON; long ones by their size
+    each: str = ""  # what the guarantee is for one of, such as "impression"; empty where it covers all that left
 
     def __post_init__(self) -> None:
         chosen = ((self.private, Kind.PRIVATE), (self.plain, Kind.PLAIN), (self.nothing, Kind.NOTHING))
@@ -129,6 +130,11 @@ class Demonstration:
                 )
         if any(self.metric not in way.figures for way in self.ways):
             raise InvalidParameter(f"every way of {self.system} needs a figure of its metric, {self.metric}.")
+
+    @property
+    def promised(self) -> str:
+        """The guarantee in words, and for one of what it is given, if there may be many."""
+        return f"{self.guarantee}; for each {self.each} anew" if self.each else str(self.guarantee)
 
     def figure(self, way: Way) -> Figure:
         """What is set side by side of a way."""
@@ -148,6 +154,7 @@ class Demonstration:
             "metric": self.metric, "unit": self.unit, "better": str(self.better), "ways": [way.to_json() for way in self.ways],
             "private": self.ways.index(self.private), "plain": self.ways.index(self.plain),
             "nothing": self.ways.index(self.nothing), "verdict": self.verdict, "released": dict(self.released),
+            "each": self.each,
         }  # fmt: skip
 
     @classmethod
@@ -158,5 +165,5 @@ class Demonstration:
             value["system"], value["sentence"], tuple((what, text) for what, text in value["said"]),
             Guarantee.from_json(value["guarantee"]), value["left"], value["stayed"], value["statement"], value["metric"],
             value["unit"], Better(value["better"]), ways, ways[value["private"]], ways[value["plain"]], ways[value["nothing"]],
-            value["verdict"], value["released"],
+            value["verdict"], value["released"], value.get("each", ""),
         )  # fmt: skip

@@ -69,6 +69,7 @@ def demonstrate(ratings: Ratings, *, status: Status = unheard) -> Demonstration 
     asked = int(sum((np.diff(held.indptr) > 0).sum() for held in world.held.values()))
     said = (
         ("the entities", f"{len(world.rows)} of about {world.users} users each, dealt out at random; items are only marked"),
+        ("the runs", f"one at epsilon {' and one at '.join(f'{epsilon:g}' for epsilon in models)}, each with ledgers of its own"),
         ("the stages", " > ".join((*manifest.stages, "model"))),
         ("the coordinator", f"sees two sums, no share of them; {manifest.fewest} entities must be left, {manifest.honest} honest"),
         ("who is asked", f"{asked:,} users, of whom {CELLS} items at most are held out"),
@@ -78,11 +79,13 @@ def demonstrate(ratings: Ratings, *, status: Status = unheard) -> Demonstration 
         "guarantees": [guarantee.to_json() for guarantee in guarantees],
     }  # fmt: skip
     by_name = {way.method: way for way in ways}  # of the federated ones the last epsilon
+    last = f"in the run at epsilon {EPSILONS[-1]:g}"
     return Demonstration(
         SYSTEM, "Entities learn from each other, and nobody sees whose rows they were.", said, guarantees[-1],
-        f"masked shares of two noisy sums, {max(sent.values()):,} bytes from each entity",
-        "every row, the fitted recommenders, and what they predict", f"at each entity: {statement}", NDCG, "mean over users",
-        Better.HIGHER, ways, by_name[FEDERATED], by_name[CENTRAL], by_name[INDIVIDUAL], verdict(ways, asked), released,
+        f"masked shares of two noisy sums, {max(sent.values()):,} bytes from each entity {last}",
+        "every row, the fitted recommenders, and what they predict", f"at each entity, {last}: {statement}", NDCG,
+        "mean over users", Better.HIGHER, ways, by_name[FEDERATED], by_name[CENTRAL], by_name[INDIVIDUAL],
+        verdict(ways, asked), released,
     )  # fmt: skip
 
 

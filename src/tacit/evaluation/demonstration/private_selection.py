@@ -16,6 +16,7 @@ from tacit.evaluation.demonstration.demonstration import GAIN, Demonstration, Fi
 from tacit.evaluation.demonstration.fitted import Fitted
 from tacit.evaluation.statistics import difference, mean
 from tacit.guarantees import Guarantee
+from tacit.guarantees.rounding import shown_up
 from tacit.messages.private_selection import Bounding, Policy, Rule
 from tacit.messages.store import Store
 from tacit.server import Listings, PrivateSelection
@@ -26,6 +27,7 @@ SYSTEM = "private-selection"
 EPSILONS, ITEMS, OFFERS = (1.0, 3.0), 15, 5
 BID, CLICKS = 1_000_000, 0.02  # micro-units for a click; the probability of one for each star
 STARS = "stars"
+EACH = "impression"  # what is charged, and promised, by itself
 AUTO, PUBLIC, GREEDY, RESPONSE = "auto", "public", "greedy", "rr"
 _WHICH = "of different kinds (where all like the same, there is nothing to choose)"
 
@@ -68,7 +70,7 @@ def demonstrate(fitted: Fitted, *, status: Status = unheard) -> Demonstration:
         SYSTEM, "The server sees and bills what was shown, exactly, and hardly learns to whom.", talk.said, talk.guarantee,
         talk.left, "the profile, and what each item is worth to her", talk.statement, STARS,
         "expected of the item shown, by the model", Better.HIGHER, ways, private, by_name[GREEDY], by_name[PUBLIC],
-        verdict(ways, private), talk.released,
+        verdict(ways, private), talk.released, EACH,
     )  # fmt: skip
 
 
@@ -132,12 +134,14 @@ def _talk(fitted: Fitted, shop: PrivateSelection, place: Path) -> _Talk:
         ("the server", f"has counted {counted} impressions and billed {micros:,} micro-units, exactly"),
         ("when it is spent", "what does not fit the budget is shown by the public ranking, at no cost"),
     )
-    left = f"for each offer a token and the item shown, {len(first.impression or '')} bytes"
+    guarantee = guarantee_of(policy, public)
+    size, cost = len(first.impression or ""), shown_up(guarantee.epsilon, 4)
+    left = f"for each {EACH} a token and the item shown, {size} bytes: epsilon {cost} each"
     released = {
         "offer": offer, "impression": impression, "settled": [str(one.settlement) for one in outcomes],
         "impressions": counted, "micros": micros,
     }  # fmt: skip
-    return _Talk(said, guarantee_of(policy, public), left, statement, released)
+    return _Talk(said, guarantee, left, statement, released)
 
 
 def _ways(fitted: Fitted, shops: list[PrivateSelection]) -> Iterator[Way]:
