@@ -15,6 +15,7 @@ from scipy.stats import norm
 from tacit.errors import InvalidParameter
 
 SHOWN = 2.0  # standard errors from which on a difference counts as shown
+NOT_SHOWN, CONTRARY = "[not shown]", "contrary"  # in evidence: what does not hold, and what shows the opposite
 _CONTRARY = 0.05  # the chance of a false "contrary", over all settings that are looked at together
 
 
@@ -89,8 +90,10 @@ class Verdict:
     def __str__(self) -> str:
         name, weakest = max(self.settings, key=lambda setting: setting[1].value)
         told = f"mean difference {self.pooled} over {len(self.settings)} settings, shown in {self.shown} of them"
-        contrary = f"; contrary at {', '.join(self.contrary)}" if self.contrary else ""
-        return f"{told}; weakest at {name}: {weakest}{contrary}"
+        against = f"; {CONTRARY} on average" if self.pooled.above(0.0) else ""
+        against += f"; {CONTRARY} at {', '.join(self.contrary)}" if self.contrary else ""
+        is_open = not (self.holds or against)
+        return f"{told}; weakest at {name}: {weakest}{against}" + (f" {NOT_SHOWN}" if is_open else "")
 
 
 def below(pairs: dict[str, tuple[NDArray[Any], NDArray[Any]]], users: NDArray[Any]) -> Verdict:

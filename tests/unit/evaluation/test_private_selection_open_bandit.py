@@ -150,4 +150,9 @@ def test_on_the_real_log_errors_are_as_large_as_rates() -> None:
     for epsilon in EPSILONS:
         assert by["rr", MODEL, epsilon].value < by["auto", MODEL, epsilon].value <= greedy
         assert by["auto", MODEL, epsilon].value >= by["public", MODEL, None].value - 1e-12
-    assert not any(claim.holds for claim in part.claims if "by the log" in claim.claim)
+    logged = [claim for claim in part.claims if "by the log" in claim.claim]
+    assert logged
+    assert not any(claim.holds for claim in logged)
+    assert all(claim.evidence.endswith("[not shown]") for claim in logged)  # nor is any refuted
+    refuted = [claim for claim in part.claims if not claim.holds and "[not shown]" not in claim.evidence]
+    assert all("by the private model" in claim.claim and "-" in claim.evidence for claim in refuted)

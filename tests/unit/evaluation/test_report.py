@@ -9,9 +9,12 @@ import pytest
 
 from tacit.audit import AuditReport, suite
 from tacit.evaluation.demonstration.demonstration import Demonstration
+from tacit.evaluation.registry import SYSTEMS
 from tacit.evaluation.report import Report, page, write_html
 from tacit.evaluation.report.audits import audited
 from tacit.evaluation.report.machine import machine
+from tacit.evaluation.report.words import WORDS
+from tacit.evaluation.result import Claim
 from tests.unit.evaluation.told import HOSTILE, demonstration, result
 
 
@@ -96,6 +99,9 @@ def test_proofs_are_linked_where_the_page_is_told_they_are_and_otherwise_named(r
     bare = Parsed(page.html(report))
     assert [one for one in bare.addresses if not one.startswith("#")] == []
     assert "docs/proofs/randomised-response.md" in bare.text
+    assert "every broken twin was caught. Small domains" in bare.text
+    assert "the proofs are named." in bare.text
+    assert "the proofs are linked." in Parsed(html).text
 
 
 def test_what_it_is_told_is_shown_as_text(html: str) -> None:
@@ -130,6 +136,36 @@ def test_the_glance_sets_private_between_both_extremes(html: str) -> None:
         "7.0% ± 0.5% at random 97.0% ± 0.2% tempered slate, ε = 0.1 100.0%" in text
     )  # the evaluation, at its usual epsilon
     assert f"{(0.97 - 0.07) / (1.0 - 0.07):.0%}" in text
+
+
+def test_what_is_not_shown_is_neither_a_yes_nor_a_no(report: Report) -> None:
+    claims = (
+        Claim("A Paper", "one", True, "by 2"),
+        Claim("A Paper", "two", False, "a: -0.1 ± 0.2, shown in 0 of 3 [not shown]"),
+        Claim("A Paper", "three", False, "by -2"),
+    )
+    text = page.html(replace(report, results=(replace(result(), claims=claims),)))
+    assert re.findall(r'<span class="chip ([a-z-]+)">([a-z ]+)</span></td><td>(one|two|three)<', text) == [
+        ("yes", "yes", "one"), ("not-shown", "not shown", "two"), ("no", "no", "three"),
+    ]  # fmt: skip
+    assert "1 of 3 of the paper's claims hold, 1 not shown" in Parsed(text).text
+    assert "1 of 3 hold, 1 not shown" in Parsed(text).text
+
+
+def test_terms_are_explained_where_their_system_is_evaluated(report: Report, html: str) -> None:
+    assert "randomised response, pf" not in html  # of another system
+    private_selection = replace(result(), system="private-selection", rows=(), claims=(), guarantees={})
+    text = Parsed(page.html(replace(report, results=(private_selection,)))).text
+    assert "Evaluation on small-world rr is randomised response, pf permute-and-flip; gamma is the cutoff." in text
+    assert set(WORDS) <= set(SYSTEMS)
+
+
+def test_the_glance_says_for_one_of_what_a_promise_is(report: Report, html: str) -> None:
+    many = replace(demonstration(), each="impression")
+    text = Parsed(page.html(replace(report, demonstrations=(many,), results=()))).text
+    assert "ε = 1 per impression" in text
+    assert "for each impression anew" in text
+    assert "per impression" not in html
 
 
 def test_a_failed_audit_is_said(audit: AuditReport, report: Report) -> None:

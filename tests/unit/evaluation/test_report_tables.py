@@ -1,10 +1,12 @@
 """Rows become tables, guarantees lines, claims groups."""
 
+import pytest
+
 from tacit.evaluation.report.promises import promises
 from tacit.evaluation.report.tables import Cell, all_figures, beside_others
-from tacit.evaluation.report.verdicts import verdicts
+from tacit.evaluation.report.verdicts import Standing, standing, verdicts
 from tacit.evaluation.report.words import figure, interval, promise, setting
-from tacit.evaluation.result import Row
+from tacit.evaluation.result import Claim, Row
 from tacit.guarantees import ONE_USER, metric, pure
 from tests.unit.evaluation.told import HOSTILE, result
 
@@ -52,6 +54,30 @@ def test_the_papers_claims_come_first_and_agreement_last() -> None:
     found = verdicts(result().claims)
     assert [(one.is_papers, one.held, one.total) for one in found] == [(True, 1, 2), (False, 1, 1), (False, 1, 2)]
     assert [claim.claim for claim in found[-1].listed] == ["far"]
+
+
+@pytest.mark.parametrize(
+    ("holds", "evidence", "expected"),
+    [
+        (True, "a: -0.01 ± 0.001, shown in 3 of 3", Standing.YES),
+        (False, "a: -0.0008 ± 0.0012, shown in 0 of 3 [not shown]", Standing.NOT_SHOWN),
+        (
+            False,
+            "a: -0.01 ± 0.001, shown in 3 of 3; b: +0.001 ± 0.003, shown in 0 of 3 [not shown]",
+            Standing.NOT_SHOWN,
+        ),
+        (False, "a: -0.002 ± 0.001, shown in 3 of 6, contrary at eta=0.2 [not shown]", Standing.NO),
+        (False, "a: 0.001 ± 0.003 [not shown]; b: +0.01 ± 0.001, contrary on average [not shown]", Standing.NO),
+        (False, "0.2 instead of 0.1", Standing.NO),
+    ],
+)
+def test_a_claim_is_open_where_a_part_is_not_shown_and_none_is_contrary(
+    holds: bool, evidence: str, expected: Standing
+) -> None:
+    claim = Claim("A Paper", "less is more", holds, evidence)
+    assert standing(claim) is expected
+    (found,) = verdicts([claim])
+    assert (found.held, found.unshown, found.total) == (holds, expected is Standing.NOT_SHOWN, 1)
 
 
 def test_numbers_keep_what_matters() -> None:

@@ -106,6 +106,14 @@ def test_a_verdict_needs_the_mean_and_bears_no_contrary_setting() -> None:
     assert "contrary at s1" in str(contrary)
 
 
+def test_a_verdict_says_whether_it_is_open_or_contrary() -> None:
+    assert "[not shown]" in str(verdict((-0.1, 0.1), (0.1, 0.1), pooled=(-0.1, 0.1)))
+    assert "[not shown]" not in str(verdict((-1.0, 0.1), pooled=(-1.0, 0.1)))
+    against = str(verdict((0.12, 0.1), (0.12, 0.1), pooled=(0.12, 0.05)))  # by no setting alone
+    assert "contrary on average" in against
+    assert "[not shown]" not in against
+
+
 def test_among_many_settings_a_contrary_one_must_be_clearer() -> None:
     one = ((0.19, 0.1),)  # 1.9 errors: contrary alone (1.64), not among twenty (2.81)
     assert verdict(*one, pooled=(-1.0, 0.1)).contrary

@@ -7,7 +7,7 @@ together: `statistics.Verdict` says when. Nothing here knows which way a claim o
 from tacit.evaluation.multi_selection.losses import D_F, Case, Floats, Losses
 from tacit.evaluation.multi_selection.plan import SIZES
 from tacit.evaluation.result import Claim
-from tacit.evaluation.statistics import Estimate, below
+from tacit.evaluation.statistics import CONTRARY, NOT_SHOWN, Estimate, below
 
 SAT_RU, SAT, IG_SIG, EXACT = "sat-realuser", "sat", "ig-sig", "exact"
 SINGLE = ("nopost", "nopost-realuser")
@@ -23,8 +23,9 @@ def decided(who: str, statement: str, parts: dict[str, Pairs], found: Losses) ->
     verdicts = {name: below(pairs, found.users) for name, pairs in parts.items()}
     told = [
         f"{name}: {verdict.pooled}, shown in {verdict.shown} of {len(verdict.settings)}"
-        + "".join(f", contrary at {setting}" for setting in verdict.contrary)
-        + ("" if verdict.holds else " [not shown]")
+        + (f", {CONTRARY} on average" if verdict.pooled.above(0.0) else "")
+        + "".join(f", {CONTRARY} at {setting}" for setting in verdict.contrary)
+        + ("" if verdict.holds else f" {NOT_SHOWN}")
         for name, verdict in verdicts.items()
     ]
     return Claim(who, statement, all(verdict.holds for verdict in verdicts.values()), "; ".join(told))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.evaluation.pictures.lines import GIVEN, LEVEL, LEVEL_INTERVAL
 from tacit.evaluation.pictures.palette import GRID, TEXT
-from tacit.evaluation.pictures.picture import Picture
+from tacit.evaluation.pictures.picture import LEFT, Picture
 from tacit.evaluation.result import Result
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NOTE = "Error bars: 95 % intervals, 1.96 standard errors each way."
 _WIDE = {1: 6.4, 2: 5.0}  # of a panel with its labels, by how many stand in a row
 _NARROW, _HIGH, _ALONE_HIGH = 3.6, 2.25, 3.0
-_LEFT, _RIGHT, _ABOVE, _BELOW = 0.74, 0.24, 0.34, 0.52
+_RIGHT, _ABOVE, _BELOW = 0.24, 0.34, 0.52
 _LINE, _LETTER, _HANDLE = 0.152, 0.06, 0.6  # of a legend in 8 points
 _TITLE, _TITLE_LETTER = 0.24, 0.086  # in 11 points
 
@@ -51,7 +51,7 @@ def drawn(result: Result, picture: Picture, *, titled: bool) -> "Figure | None":
     high = _ALONE_HIGH if across == 1 else _HIGH
     width = wide * across
     named = _legend(panels)
-    columns = max(1, int((width - _LEFT) // (_HANDLE + _LETTER * max(map(len, named), default=0))))
+    columns = max(1, int((width - LEFT) // (_HANDLE + _LETTER * max(map(len, named), default=0))))
     legend = _LINE * -(-len(named) // columns) + 0.1
     note = 0.22 if any(map(_has_errors, panels)) else 0.04
     title = textwrap.wrap(picture.title, int((width - 0.2) / _TITLE_LETTER)) if titled else []
@@ -63,19 +63,19 @@ def drawn(result: Result, picture: Picture, *, titled: bool) -> "Figure | None":
         bottom = height - _TITLE * len(title) - cell * row - _ABOVE - high
         axes.set_position(
             (
-                (wide * column + _LEFT) / width,
+                (wide * column + picture.left) / width,
                 bottom / height,
-                (wide - _LEFT - _RIGHT) / width,
+                (wide - picture.left - _RIGHT) / width,
                 high / height,
             )
         )
     if named:
         figure.legend(
-            named.values(), named.keys(), loc="lower left", bbox_to_anchor=(_LEFT / width, note / height), ncols=columns,
+            named.values(), named.keys(), loc="lower left", bbox_to_anchor=(LEFT / width, note / height), ncols=columns,
             borderaxespad=0.0, borderpad=0.2, labelspacing=0.35, columnspacing=1.2, handlelength=2.6,
         )  # fmt: skip
     if note > 0.1:
-        figure.text((_LEFT + 0.02) / width, 0.07 / height, NOTE, fontsize=7.5, verticalalignment="bottom")
+        figure.text((LEFT + 0.02) / width, 0.07 / height, NOTE, fontsize=7.5, verticalalignment="bottom")
     if title:
         figure.text(0.1 / width, 1.0 - 0.06 / height, "\n".join(title), fontsize=11, verticalalignment="top")
     return figure

@@ -11,16 +11,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Panel: TypeAlias = Callable[[Result, "Axes"], int]  # draws on axes, says how many lines it drew
+LEFT = 0.74  # inches: numbers and the name of an axis
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Panels under one title and one legend. ``name`` is that of its file, ``across`` how many panels stand in a row."""
+    """Panels under one title and one legend. ``name`` is that of its file, ``across`` how many panels stand in a row,
+    ``left`` the inches left of each for what is written there."""
 
     name: str
     title: str
     panels: tuple[Panel, ...]
     across: int = 3
+    left: float = LEFT
 
 
 def require_matplotlib() -> None:

@@ -19,7 +19,7 @@ from tacit.evaluation.private_selection.click_models import click_model, scores
 from tacit.evaluation.private_selection.trained import require_scikit
 from tacit.evaluation.private_selection.worlds import logit
 from tacit.evaluation.result import Claim, Row
-from tacit.evaluation.statistics import Estimate, mean
+from tacit.evaluation.statistics import NOT_SHOWN, Estimate, mean
 from tacit.models import selection_laws
 from tacit.models.policy_choice import Spread, choose_many
 
@@ -153,6 +153,8 @@ def _claims(campaign: str, found: Judged, by: Laws) -> Iterator[Claim]:
                 f"epsilon {epsilon:g}: {gap.value:+.3%} ± {gap.stderr:.3%}" for epsilon, gap in gaps.items()
             )
             holds = all(gap.above(0.0) for gap in gaps.values())
+            if not (holds or any(gap.below(0.0) for gap in gaps.values())):
+                told += f" {NOT_SHOWN}"
             yield Claim(OURS, f"Open Bandit, {campaign}: by {named} auto brings more clicks than {rival}", holds, told)
 
 

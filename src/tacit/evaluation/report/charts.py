@@ -1,5 +1,6 @@
 """Privacy against utility of every world of a system: the default with its interval, other modes, and both extremes."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,11 @@ _KINDS = {
     Kind.PLAIN: Style(INK, "D", "none"),
     Kind.NOTHING: Style(GREY, "s", "none"),
 }
+_LONGEST, _LETTER, _GAP = (
+    28,
+    0.075,
+    0.2,
+)  # letters of a line of a name; inches of a wide one in 8 points, and beside a name
 _BAND = 0.18  # how dense the interval of the default is
 
 
@@ -66,24 +72,19 @@ def compared(shown: Demonstration) -> Picture:
             axes.errorbar(
                 [found.value], [place], xerr=[INTERVAL * (found.stderr or 0.0)], label=str(way.kind), **drawn_as(style)
             )
-            axes.annotate(
-                _named(way),
-                (0.0, place),
-                xycoords=("axes fraction", "data"),
-                xytext=(3, 4),
-                textcoords="offset points",
-                fontsize=8,
-            )  # inside: names are longer than the margin
-        axes.set_yticks([])
-        axes.set_ylim(-0.5, len(ways) - 0.2)
+        axes.set_yticks(range(len(ways)), [_named(way) for way in ways])  # beside the axes, where no interval reaches
+        axes.set_ylim(-0.5, len(ways) - 0.5)
         finish(axes, f"{shown.metric} ({shown.better} is better)", "")
         return len(ways)
 
-    return Picture("compared", f"{shown.metric}, {shown.unit}", (drawn,))
+    longest = max(len(line) for way in shown.ways for line in _named(way).split("\n"))
+    return Picture("compared", f"{shown.metric}, {shown.unit}", (drawn,), left=_GAP + _LETTER * longest)
 
 
 def _named(way: Way) -> str:
-    return way.method if way.kind is not Kind.PRIVATE else f"{way.method}, {way.epsilon:.3g}"
+    """In lines that leave room for the picture."""
+    name = way.method if way.kind is not Kind.PRIVATE else f"{way.method}, {way.epsilon:.3g}"
+    return textwrap.fill(name, _LONGEST)
 
 
 def _label(line: Line) -> str:

@@ -20,7 +20,7 @@ from tacit.evaluation.report.charts import compared, overview, worlds
 from tacit.evaluation.report.promises import promises
 from tacit.evaluation.report.report import Report
 from tacit.evaluation.report.tables import all_figures, beside_others
-from tacit.evaluation.report.verdicts import verdicts
+from tacit.evaluation.report.verdicts import standing, verdicts
 from tacit.evaluation.result import Result
 
 GENERATOR = f"tacit {__version__}"
@@ -59,7 +59,12 @@ def html(report: Report, proofs: str = "") -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"figure": words.figure, "promise": words.promise, "setting": words.setting}
+    environment.filters |= {
+        "figure": words.figure,
+        "promise": words.promise,
+        "setting": words.setting,
+        "standing": standing,
+    }
     environment.globals |= {"interval": words.interval, "at": words.at}
     parts = list(_parts(report))
     made: dict[str, Any] = {
@@ -74,6 +79,7 @@ def html(report: Report, proofs: str = "") -> str:
         "promises": {one.name: promises(one.result.guarantees) for one in parts if one.result},
         "audited": audited(report.audit) if report.audit else [],
         "proofs": proofs,
+        "terms": words.WORDS,
         "svg": Markup,
     }
     return environment.get_template("page.html").render(made)

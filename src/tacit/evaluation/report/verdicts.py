@@ -1,11 +1,21 @@
-"""Claims by who states them: the paper, tacit, or figures that an independent computation gave."""
+"""Claims by who states them (the paper, tacit, or figures that an independent computation gave), and whether they hold."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 from tacit.evaluation.result import Claim
+from tacit.evaluation.statistics import CONTRARY, NOT_SHOWN
 
 OURS, AGREEMENT = "tacit", "reference figures"
+
+
+class Standing(StrEnum):
+    """Of a claim: the figures bear it out, they decide nothing, or they are against it."""
+
+    YES = "yes"
+    NOT_SHOWN = "not shown"
+    NO = "no"
 
 
 class Verdicts(NamedTuple):
@@ -13,9 +23,18 @@ class Verdicts(NamedTuple):
 
     title: str
     held: int
+    unshown: int
     total: int
     listed: tuple[Claim, ...]
     is_papers: bool
+
+
+def standing(claim: Claim) -> Standing:
+    """A claim that does not hold is refuted, unless its evidence says of a part that it is not shown, and of none the contrary."""
+    if claim.holds:
+        return Standing.YES
+    is_open = NOT_SHOWN in claim.evidence and CONTRARY not in claim.evidence
+    return Standing.NOT_SHOWN if is_open else Standing.NO
 
 
 def verdicts(claims: Sequence[Claim]) -> list[Verdicts]:
@@ -29,9 +48,10 @@ def verdicts(claims: Sequence[Claim]) -> list[Verdicts]:
 
 def _of(name: str, claims: list[Claim]) -> Verdicts:
     held = sum(claim.holds for claim in claims)
+    unshown = sum(standing(claim) is Standing.NOT_SHOWN for claim in claims)
     if name == AGREEMENT:
         outside = tuple(claim for claim in claims if not claim.holds)
-        return Verdicts("Within the tolerance of reference figures", held, len(claims), outside, False)
+        return Verdicts("Within the tolerance of reference figures", held, unshown, len(claims), outside, False)
     ours = name.startswith(OURS)
     title = f"Beyond the paper{name.removeprefix(OURS)}" if ours else f"“{name}” says"
-    return Verdicts(title, held, len(claims), tuple(claims), not ours)
+    return Verdicts(title, held, unshown, len(claims), tuple(claims), not ours)

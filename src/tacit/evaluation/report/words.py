@@ -8,6 +8,12 @@ from tacit.guarantees.rounding import shown_up
 
 Value = int | float | str
 PERCENT = ("share", "lift")  # units that are told in percent
+WORDS: dict[str, str] = {  # by system: the short terms of its tables and claims
+    "multi-selection": "d_i is what the best item of the slate lacks of the best of all, d_f what the item picked lacks: "
+    "both in stars, by the true features. eta is 1/epsilon, k the size of the slate.",
+    "private-selection": "rr is randomised response, pf permute-and-flip; gamma is the cutoff. auto chooses a rule from public "
+    "data, public shows everybody the same item, greedy promises nothing.",
+}
 
 
 def figure(value: float) -> str:
