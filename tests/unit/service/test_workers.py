@@ -17,6 +17,8 @@ from uvicorn.supervisors.multiprocess import SIGNALS
 from tacit.service import workers as room
 from tacit.service.workers import Told, Worker, Workers
 
+# Another test of the same process may have loaded jax, which has threads; what is forked here only sleeps.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 PIDS = count(1001)
 INTERRUPTED = """
 import signal, sys, threading
