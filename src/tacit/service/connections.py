@@ -4,6 +4,7 @@ The body of a request has limits of its own, at the edge; here are those of what
 """
 
 import asyncio
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -21,9 +22,15 @@ def _seconds() -> float:
     return read_settings().header_seconds
 
 
+def _announced(scope: Any) -> float:
+    """How long a body is said to be, in bytes; without end where that is not said."""
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    return int(length) if length.isdigit() else math.inf
+
+
 class Bounded(HttpToolsProtocol):
     """uvicorn's protocol. A connection is closed unless the header of a request is complete in time, and of some size; where an
-    answer was sent before all of its request was read; and where nobody reads an answer."""
+    answer was sent before all of a long request was read; and where nobody reads an answer."""
 
     _waiting: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
@@ -55,10 +62,20 @@ class Bounded(HttpToolsProtocol):
         self._in_header, self._header_size = False, 0
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        if self._idle:  # the rest of a request that was answered before: now the next one may come
+            self._stop_waiting()
+            self._header_size = 0
+
     def on_response_complete(self) -> None:
-        # What no route has read would be read on without end: the connection is closed instead.
+        # What no route has read would be read on without end: the connection is closed instead. A short body is on its way, and its
+        # sender may take the connection as kept: it is read and dropped, within the time and the size of a header.
         if not self.pipeline and self.cycle.response_complete and self.cycle.more_body:
-            self._give_up()
+            if _announced(self.cycle.scope) > MOST_HEADER:
+                self._give_up()
+            elif self._waiting is None:
+                self._wait()
         super().on_response_complete()
 
     def pause_writing(self) -> None:

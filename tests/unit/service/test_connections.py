@@ -58,7 +58,7 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Any:
         self.transport = transport
 
     monkeypatch.setattr(HttpToolsProtocol, "connection_made", made)
-    for name in ("on_message_begin", "on_headers_complete", "on_response_complete"):
+    for name in ("on_message_begin", "on_headers_complete", "on_message_complete", "on_response_complete"):
         monkeypatch.setattr(HttpToolsProtocol, name, lambda self: None)
     for name in ("pause_writing", "resume_writing"):
         monkeypatch.setattr(HttpToolsProtocol, name, lambda self: None)
@@ -75,8 +75,9 @@ def timers(connection: Any) -> list[Timer]:
     return [timer for timer in connection.loop.timers if not timer.cancelled]
 
 
-def under_way(*, complete: bool = False, more_body: bool = False) -> Any:
-    return SimpleNamespace(response_complete=complete, more_body=more_body)
+def under_way(*, complete: bool = False, more_body: bool = False, length: bytes | None = None) -> Any:
+    headers = [] if length is None else [(b"content-length", length)]
+    return SimpleNamespace(response_complete=complete, more_body=more_body, scope={"headers": headers})
 
 
 def test_a_connection_that_says_nothing_is_closed_in_time(connection: Any) -> None:
@@ -215,9 +216,43 @@ def test_a_body_is_no_header(connection: Any) -> None:
     assert timers(connection) == []  # its time is counted at the edge
 
 
-def test_what_no_route_has_read_is_not_read_on(connection: Any) -> None:
-    connection.cycle = under_way(complete=True, more_body=True)
+@pytest.mark.parametrize("length", [None, b"%d" % (MOST_HEADER + 1), b"-1", b"many"])
+def test_what_no_route_has_read_is_not_read_on(connection: Any, length: bytes | None) -> None:
+    connection.cycle = under_way(complete=True, more_body=True, length=length)
     connection.on_response_complete()
+    assert connection.transport.closed
+
+
+def answered_early(connection: Any) -> Any:
+    connection.on_message_begin()
+    connection.on_headers_complete()
+    connection.cycle = under_way(complete=True, more_body=True, length=b"2")
+    connection.on_response_complete()
+    return connection
+
+
+def test_a_short_body_that_comes_after_its_answer_does_not_cost_the_connection(connection: Any) -> None:
+    """Its sender takes the connection as kept: the next request on it would be lost."""
+    answered_early(connection)
+    assert not connection.transport.closed
+    connection.data_received(b"{}")
+    connection.on_message_complete()
+    assert timers(connection) == []
+    connection.on_message_begin()
+    connection.on_headers_complete()
+    assert not connection.transport.closed
+
+
+def test_a_body_that_never_comes_is_not_waited_for_without_end(connection: Any) -> None:
+    (timer,) = timers(answered_early(connection))
+    assert timer.after == 7.5
+    timer.work()
+    assert connection.transport.closed
+
+
+def test_more_than_was_announced_is_not_read_on(connection: Any) -> None:
+    answered_early(connection)
+    connection.data_received(b"x" * (MOST_HEADER + 1))
     assert connection.transport.closed
 
 
