@@ -137,6 +137,7 @@ def race(target: str, go: str, kind: str, threads: int, ids: int, seed: int) -> 
 def creators(folder: str, kills: int, seed: int) -> None:
     """Forks processes that create a ledger each, and kills them up to 12 milliseconds later; prints how many that ended."""
     rng, killed = np.random.default_rng(seed), 0
+    PrivacyLedger.create(f"{folder}/first.db").close()  # what is loaded when it is first used is loaded here, once for all
     for number in range(kills):
         pid = os.fork()
         if pid == 0:
