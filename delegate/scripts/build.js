@@ -1,4 +1,4 @@
-// dist/index.js, minified, and its declarations.
+// Builds dist/index.js, minified, and its type declarations.
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { build } from "esbuild";

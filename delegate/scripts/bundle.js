@@ -1,4 +1,4 @@
-// The readable bundle that the service's page loads. With --check: fails where the committed file is not what a fresh build gives.
+// Writes the readable bundle that the service's page loads. With --check, fails if the committed file differs from a fresh build.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { build } from "esbuild";
@@ -19,7 +19,7 @@ const fresh = outputFiles[0].text;
 if (process.argv.includes("--check")) {
   const kept = existsSync(TARGET) ? readFileSync(TARGET, "utf8") : "";
   if (kept !== fresh) {
-    console.error("src/tacit/service/web/delegate.js is not what delegate/ gives: run `npm run bundle` in delegate/.");
+    console.error("src/tacit/service/web/delegate.js is out of date: run `npm run bundle` in delegate/.");
     process.exit(1);
   }
 } else {

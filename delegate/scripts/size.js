@@ -1,4 +1,4 @@
-// What a page has to load, in bytes after gzip. A page that protects must not be slower to open than one that does not.
+// Checks the size of the package after gzip, so that a page with the delegate opens as fast as one without.
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 

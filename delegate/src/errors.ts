@@ -1,6 +1,6 @@
 /**
- * What can go wrong. Every error has a stable `code`, the same as in Python's `tacit.errors`; it says what is wrong and what to do,
- * and shows no private value.
+ * The delegate's errors. Each has a stable `code`, the same as in Python's `tacit.errors`. The message says what is wrong and what to do
+ * and never contains a private value.
  */
 export class TacitError extends Error {
   readonly code: string;
@@ -17,7 +17,7 @@ export const invalidMessage = (message: string): TacitError => new TacitError("i
 export const conflict = (message: string): TacitError => new TacitError("conflict", message);
 export const unknownName = (message: string): TacitError => new TacitError("unknown-name", message);
 
-/** For objects that hold something private: they are not written, copied or sent. */
-export function refuseToBeWritten(what: string): never {
-  throw invalidParameter(`${what} is private and is not written, copied or sent.`);
+/** The `toJSON` of objects that hold private data: always throws. */
+export function refuseToSerialise(what: string): never {
+  throw invalidParameter(`${what} is private and cannot be serialised.`);
 }

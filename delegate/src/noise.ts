@@ -1,17 +1,16 @@
-/** Privacy randomness: bytes of the platform's cryptographic generator, never seeded, never logged, each used once. */
+/** Privacy randomness: bytes from the platform's cryptographic generator. They are never seeded, never logged and used only once. */
 import { TacitError } from "./errors.js";
 
 /** A source of independent, uniform random bytes. */
 export interface Noise {
-  /** null for noise that protects; otherwise the reason why what is drawn from it promises nothing. */
+  /** null if this source protects. Otherwise the reason why releases drawn from it promise nothing. */
   readonly caveat: string | null;
-  /** The next `count` bytes. No byte is ever given twice. */
+  /** Returns the next `count` bytes. No byte is ever returned twice. */
   draw(count: number): Uint8Array;
 }
 
-const BUFFER = 4096; // one call for many draws: a call costs more than the bytes
+const BUFFER_SIZE = 4096; // a call to WebCrypto costs more than the bytes, so one call serves many draws
 
-/** WebCrypto's generator. */
 class SystemNoise implements Noise {
   readonly caveat = null;
   #buffer = new Uint8Array(0);
@@ -19,22 +18,23 @@ class SystemNoise implements Noise {
   draw(count: number): Uint8Array {
     if (this.#buffer.length < count) {
       try {
-        // what is left of the old buffer is dropped: a byte is either used or forgotten
-        this.#buffer = crypto.getRandomValues(new Uint8Array(Math.max(BUFFER, count)));
+        // the rest of the old buffer is dropped, never reused
+        this.#buffer = crypto.getRandomValues(new Uint8Array(Math.max(BUFFER_SIZE, count)));
       } catch {
-        throw new TacitError("system-noise-unavailable", "the platform gave no random bytes; nothing was released.");
+        throw new TacitError("system-noise-unavailable", "the platform returned no random bytes; nothing was released.");
       }
     }
-    const given = this.#buffer.slice(0, count);
-    this.#buffer.fill(0, 0, count); // what was used is not to be found in memory
+    const bytes = this.#buffer.slice(0, count);
+    this.#buffer.fill(0, 0, count); // used bytes must not stay in memory
     this.#buffer = this.#buffer.subarray(count);
-    return given;
+    return bytes;
   }
 }
 
+/** WebCrypto's generator. */
 export const systemNoise: Noise = new SystemNoise();
 
-/** A uniform whole number of `count` bits: the leading bits of the fewest bytes that hold them, read as a big-endian number. */
+/** Returns a uniform integer of `count` bits: the leading bits of the fewest bytes that hold them, read as a big-endian number. */
 export function leadingBits(noise: Noise, count: number): bigint {
   const size = Math.ceil(count / 8);
   let value = 0n;

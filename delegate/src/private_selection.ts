@@ -1,143 +1,153 @@
 /**
- * Private selection at the device: which policies it can follow, and the draw. A policy and public scores decide all but the draw;
- * private scores come last. Proof: docs/proofs/private-selection.md.
+ * Private selection on the device: choose what to show from an offer. Proof: docs/proofs/private-selection.md.
+ *
+ * The steps have a fixed order that is both private and exact. A repeated token returns the choice written for it. Otherwise one call claims
+ * the token, decides on public data which policy applies, and charges its cost. Only then does it read private data, draw and write the
+ * choice. Every refusal depends on public data only.
  */
-import { scaled, STEPS } from "./boxes.js";
-import { rateOf } from "./calibration.js";
-import { exponentialChoice, exponentialCoin } from "./coins.js";
+import { down, fraction, ofFloat } from "./arithmetic.js";
 import { invalidParameter, TacitError } from "./errors.js";
-import { WEIGHT_BITS, weightOf } from "./exp.js";
-import { down, fraction, ofFloat, type Fraction } from "./fraction.js";
-import { leadingBits, type Noise } from "./noise.js";
-import { ranked } from "./order.js";
-import { costOf, type Policy } from "./policy.js";
-import { below, placeBelow } from "./uniform.js";
+import type { Choice, Displays, Ledger, Stores } from "./ledger.js";
+import { costFrom, moment, type Limits } from "./limits.js";
+import { envelope, gumbel, indexBelow, permuteAndFlip, topResponse, type Draw } from "./mechanisms.js";
+import { costOf, withoutCost, type Candidate, type Offer, type Policy } from "./messages/private_selection.js";
+import type { Noise } from "./noise.js";
 
-const MOST_COINS = 200; // candidates times slots, each with an exponential
-const MOST_RANKED = 20_000; // each put in order
-const SHIFT = BigInt(WEIGHT_BITS);
-const WHOLE = 1n << (2n * SHIFT); // the probabilities of an envelope are whole numbers of 2^-64
+const MOST_AHEAD = 31 * 24 * 3600; // seconds: a display outlives its offer by a day, so a server must not choose an arbitrary expiry
+const LEAST_EPSILON = 1e-3; // cheaper policies are answered publicly: charges are kept forever, and a server could add countless tiny ones
 
-/** Draws the place of one candidate, given private scores of all of them. */
-type Draw = (scores: readonly number[], noise: Noise) => number;
+/** What `choose` needs besides the offer. */
+export interface ChoiceContext {
+  readonly ledger: Ledger;
+  readonly subject: string; // of private selection for this server
+  readonly displays: Displays;
+  readonly limits: Required<Limits>;
+  readonly noise: Noise;
+  /** Whether the user consents. Also wipes a profile that was started before their last revocation. */
+  readonly consented: (stores: Stores) => Promise<boolean>;
+  /** Estimates from private data how much the user likes items. null if the device has no scorer. */
+  readonly quality: ((items: readonly string[]) => readonly (number | null)[]) | null;
+}
 
 /**
- * Whether this device can follow the policy: it has no sampler for Laplace noise, does not calibrate clipped scores, and is never
- * greedy, which promises nothing. Nor does it follow one that takes long: a server could then time what is private.
+ * Chooses what to show. Returns null (no fill) for an offer that has expired or expires too late, belongs to a batch (this device has no
+ * blind tokens) or has floors that cannot be met, and for a token that another call has claimed without writing a choice.
  */
-export const supported = ({ rule, bounding, m, slots }: Policy): boolean =>
+export async function choose(offer: Offer, context: ChoiceContext): Promise<Choice | null> {
+  const { displays, ledger, noise } = context;
+  const { token, expires, policy, candidates } = offer;
+  const written = await displays.find(token);
+  if (written !== null) return written; // reads nothing private, so time and result of a repetition do not depend on it
+  const ahead = expires - moment(ledger.clock) / 1000;
+  if (!(ahead > 0 && ahead <= MOST_AHEAD) || offer.batch !== null) return null;
+  const publicScores = candidates.map((candidate) => candidate.public_score);
+  const supported = supports(policy);
+  try {
+    if (supported) prepare(policy, publicScores); // fails now, on public data, or not at all
+  } catch {
+    return null;
+  }
+  if (!(await displays.claim(token, expires))) return displays.find(token); // the other call may have written its choice meanwhile
+  const consented = await ledger.database.transact("readonly", context.consented);
+  const cost = costOf(policy);
+  let [applied, scores] = [withoutCost(policy), null as number[] | null];
+  if (consented && supported && cost === 0) applied = policy;
+  else if (consented && supported && context.quality !== null && cost >= LEAST_EPSILON && cost <= context.limits.epsilon) {
+    const charge = ledger.charge(context.subject, `choice ${token}`, costFrom(cost, noise), context.consented);
+    const receipt = await charge.catch(nullIfRefused);
+    if (receipt?.fresh) {
+      const quality = context.quality;
+      applied = policy;
+      scores = privateScores(candidates, () => quality(candidates.map(({ item }) => item)));
+    } else if (receipt !== null) return null; // the charge outlived its display: a second draw for it would be a second answer
+  }
+  const items = select(applied, scores, publicScores, noise).map((index) => candidates[index]!.item);
+  return displays.choose({ token, items, expires, policy: applied, consented, epsilon: costOf(applied) });
+}
+
+/** null if the ledger refused a charge, which depends only on earlier offers. Rethrows every other problem. */
+function nullIfRefused(problem: unknown): null {
+  if (problem instanceof TacitError && (problem.code === "budget-exhausted" || problem.code === "conflict")) return null;
+  throw problem;
+}
+
+const MICRO = 1_000_000;
+const LARGEST = 1e300; // larger private scores count as NaN, because the difference of two of them overflows
+
+/** bid * quality of every candidate. If that is not a number, or if `quality` fails, the candidate's public score. Never throws. */
+export function privateScores(candidates: readonly Candidate[], quality: () => readonly (number | null)[]): number[] {
+  const publicScores = candidates.map((candidate) => candidate.public_score);
+  try {
+    const estimates = quality();
+    if (!Array.isArray(estimates) || estimates.length !== candidates.length) return publicScores;
+    return candidates.map(({ bid }, index) => {
+      const estimate: unknown = estimates[index];
+      const score = typeof estimate === "number" ? (bid / MICRO) * estimate : NaN;
+      return Math.abs(score) <= LARGEST ? score : publicScores[index]!; // NaN fails the comparison
+    });
+  } catch {
+    return publicScores; // an error would answer a question that a server may have crafted
+  }
+}
+
+const MOST_COINS = 200; // candidates times slots, for rules with an exponential each
+const MOST_RANKED = 20_000; // candidates times slots, for rules that only sort
+
+/**
+ * Whether this device follows the policy. It has no Laplace sampler, does not calibrate clipped scores, and is never greedy, because that
+ * promises nothing. It also refuses policies that take long, because a server could then time private data.
+ */
+export const supports = ({ rule, bounding, m, slots }: Policy): boolean =>
   rule !== "laplace" && rule !== "greedy" && bounding !== "clipped" && m * slots <= (bounding === "none" ? MOST_RANKED : MOST_COINS);
 
 /**
- * The places of the items to show, one for each slot. Without a cost `scores` are not looked at, and may be null. Refused, on public
- * data, where the policy is not supported.
+ * Draws the indices of the candidates to show, one for each slot. If the policy costs nothing, `scores` are not read and may be null. Throws,
+ * on public data, if the policy is not supported.
  */
 export function select(policy: Policy, scores: readonly number[] | null, publicScores: readonly number[], noise: Noise): number[] {
-  const draw = prepared(policy, publicScores);
-  if (draw !== null && scores?.length !== policy.m) {
-    throw new TacitError("invalid-input", "expected one private score for each candidate.");
-  }
-  return draw === null ? selectPublicly(policy, noise) : draw(scores as readonly number[], noise);
+  const draw = prepare(policy, publicScores);
+  if (draw === null) return selectPublicly(policy, noise);
+  if (scores?.length !== policy.m) throw new TacitError("invalid-input", "expected one private score for each candidate.");
+  return draw(scores, noise);
 }
 
-/** All that a draw needs, made from public numbers; null where private scores have no say. What cannot be done fails here. */
-export function prepared(policy: Policy, publicScores: readonly number[]): ((scores: readonly number[], noise: Noise) => number[]) | null {
-  if (publicScores.length !== policy.m || !publicScores.every(Number.isFinite) || !(supported(policy) || policy.m === 1)) {
-    throw invalidParameter(`this device does not follow ${policy.rule} with these public scores.`);
+/** Prepares a draw from public numbers, or fails. Returns null if private scores have no influence. */
+function prepare(policy: Policy, publicScores: readonly number[]): ((scores: readonly number[], noise: Noise) => number[]) | null {
+  if (publicScores.length !== policy.m || !publicScores.every(Number.isFinite) || !(supports(policy) || policy.m === 1)) {
+    throw invalidParameter(`this device does not support ${policy.rule} with these public scores.`);
   }
   if (costOf(policy) === 0) return null;
-  // slots are filled one after the other; earlier picks are public by then
-  const each = shareOf(policy);
-  const draws = Array.from({ length: policy.slots }, (_, pick) => oneOf(policy, each, policy.m - pick));
+  // slots are filled one after the other, and earlier picks are public by then
+  const share = shareOf(policy);
+  const draws = Array.from({ length: policy.slots }, (_, slot) => drawOf(policy, share, policy.m - slot));
   return (scores, noise) => {
-    const left = scores.map((_, place) => place);
-    return draws.map(
-      (draw) =>
-        left.splice(
-          draw(
-            left.map((place) => scores[place]!),
-            noise,
-          ),
-          1,
-        )[0]!,
-    );
+    const left = scores.map((_, index) => index);
+    return draws.map((draw) => {
+      const picked = draw(
+        left.map((index) => scores[index]!),
+        noise,
+      );
+      return left.splice(picked, 1)[0]!;
+    });
   };
 }
 
-/** The epsilon of one slot, rounded down: that of all of them together is at most the policy's. */
+/** The epsilon of one slot, rounded down so that all slots together cost at most the policy's epsilon. */
 export function shareOf({ epsilon, slots }: Policy): number {
   const { numerator, denominator } = ofFloat(epsilon);
   return down(fraction(numerator, denominator * BigInt(slots)));
 }
 
-/** The publicly best; or, for the server's own exploration and for an rr whose candidates are all the best, any of them. */
-function selectPublicly(policy: Policy, noise: Noise): number[] {
-  const left = Array.from({ length: policy.m }, (_, place) => place);
-  const uniform = policy.rule === "uniform" || (policy.rule === "rr" && policy.m > 1);
-  return Array.from({ length: policy.slots }, () => left.splice(uniform ? placeBelow(left.length, noise) : 0, 1)[0] as number);
-}
-
 /** The draw of one of `count` candidates at this epsilon. */
-function oneOf({ rule, d, floors }: Policy, epsilon: number, count: number): Draw {
+function drawOf({ rule, d, floors }: Policy, epsilon: number, count: number): Draw {
   if (count === 1) return () => 0;
   if (rule === "rr") return topResponse(count, d, epsilon);
   return rule === "envelope" ? envelope(floors ?? [], epsilon) : rule === "pf" ? permuteAndFlip(count, epsilon) : gumbel(count, epsilon);
 }
 
-/** Each of the d best weighs 2^32 e^epsilon, rounded down, every other candidate 2^32 (docs/proofs/top-response.md). */
-function topResponse(count: number, d: number, epsilon: number): Draw {
-  const weight = weightOf(epsilon);
-  const best = BigInt(d) * weight;
-  const total = best + (BigInt(count - d) << SHIFT);
-  return (scores, noise) => {
-    const order = ranked(scores);
-    const draw = below(total, noise);
-    const other = Number((draw - best) >> SHIFT); // below 0: one of the best
-    if (d > 1) return order[other < 0 ? Number(draw / weight) : d + other]!;
-    return other < 0 ? order[0]! : other + Number(other >= order[0]!); // the others in the server's order
-  };
-}
-
-/** Every candidate keeps a public floor, and the privately best are raised to e^epsilon times theirs (docs/proofs/envelope.md). */
-function envelope(floors: readonly number[], epsilon: number): Draw {
-  const exact = floors.map(BigInt);
-  const total = exact.reduce((sum, floor) => sum + floor, 0n);
-  const weight = weightOf(epsilon);
-  if (total << SHIFT > WHOLE || total * weight < WHOLE) {
-    throw invalidParameter("floors must add up to at most 1, and e^epsilon times as much to at least 1.");
-  }
-  return (scores, noise) => {
-    const weights = exact.map((floor) => floor << SHIFT);
-    let spare = WHOLE - (total << SHIFT);
-    for (const place of ranked(scores)) {
-      const most = exact[place]! * (weight - (1n << SHIFT));
-      const given = most < spare ? most : spare;
-      weights[place]! += given;
-      spare -= given;
-    }
-    let draw = leadingBits(noise, 2 * WEIGHT_BITS);
-    return weights.findIndex((one) => (draw -= one) < 0n);
-  };
-}
-
-/** All candidates toss a coin of e^(-rate * behind), one of the heads is taken, all alike (docs/proofs/permute-and-flip.md). */
-function permuteAndFlip(count: number, epsilon: number): Draw {
-  const rate = rateOf("pf", count, epsilon);
-  return (scores, noise) => {
-    const coins = exponentsOf(scores, rate).map((exponent) => exponentialCoin(exponent, noise)); // all are tossed
-    const heads = coins.flatMap((head, place) => (head ? [place] : []));
-    return heads[placeBelow(heads.length, noise)]!;
-  };
-}
-
-/** The exponential mechanism, in one exact draw (docs/proofs/exponential.md). */
-function gumbel(count: number, epsilon: number): Draw {
-  const rate = rateOf("gumbel", count, epsilon);
-  return (scores, noise) => exponentialChoice(exponentsOf(scores, rate), noise);
-}
-
-/** How far each candidate is behind the best one, times the rate. */
-function exponentsOf(scores: readonly number[], rate: Fraction): Fraction[] {
-  // the best has all the steps there are
-  return scaled(scores).map((one) => ({ numerator: BigInt(STEPS - one) * rate.numerator, denominator: rate.denominator }));
+/** Selects in the public order; or uniformly, for the server's own exploration and for an rr in which every candidate is among the best. */
+function selectPublicly(policy: Policy, noise: Noise): number[] {
+  const left = Array.from({ length: policy.m }, (_, index) => index);
+  const uniform = policy.rule === "uniform" || (policy.rule === "rr" && policy.m > 1);
+  return Array.from({ length: policy.slots }, () => left.splice(uniform ? indexBelow(left.length, noise) : 0, 1)[0] as number);
 }

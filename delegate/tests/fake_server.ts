@@ -1,7 +1,6 @@
-/** A server in memory, behind `fetch`: what it is asked is noted, what it answers can be set. */
+/** An in-memory server behind `fetch`. It records requests, and tests can set its answers. */
 import { replyToBytes } from "./forms.js";
-import { Reply } from "../src/reply.js";
-import { Request } from "../src/request.js";
+import { Reply, Request } from "../src/messages/multi_selection.js";
 
 export const NAMES = ["Action", "Comedy", "Drama"];
 export const IDS = [1, 2, 5, 9];
@@ -36,14 +35,14 @@ export class FakeServer {
   readonly seen: Seen[] = [];
   readonly impressions = new Map<string, string>(); // token to items, as JSON
   catalogue: unknown = CATALOGUE;
-  offers: unknown[] = []; // taken from the front; without any there is no fill
+  offers: unknown[] = []; // served in order; none left means no fill
   parts = 2; // of the scorer
-  versions: (string | null)[] = []; // of its parts, as they are asked for; without any there is none
+  versions: (string | null)[] = []; // of the scorer's parts, in the order of requests; none left means no version
   scorer: "linear" | "missing" | "other" = "linear";
-  failing: number | "network" | Response | null = null; // what reports are answered with
+  failing: number | "network" | Response | null = null; // the answer to every message
   slate: number[] = IDS;
-  answeredK: number | null = null; // instead of what was asked for
-  outcome: string | null = null; // said instead of the right one
+  answeredK: number | null = null; // instead of the requested k
+  outcome: string | null = null; // instead of the correct outcome
 
   readonly fetch = (async (input: RequestInfo | URL, init: RequestInit = {}) => {
     const url = new URL(String(input));
@@ -99,7 +98,7 @@ const binary = (bytes: Uint8Array, more: Record<string, string> = {}): Response 
 
 let tokens = 0;
 
-/** An offer of all four items, the publicly best first. */
+/** An offer of all four items, highest public score first. */
 export function offerOf(more: { policy?: object; token?: string; expires?: number; batch?: object | null } = {}, now = Date.now()): object {
   const token = more.token ?? (tokens += 1).toString(16).padStart(32, "0");
   const policy = { version: 1, id: "rr", epsilon: 1, m: 4, d: 1, slots: 1, bounding: "none", width: null, floors: null, ...more.policy };

@@ -1,15 +1,11 @@
-/** Forms of messages that a device does not need itself, and no page has to load: JSON, and the bytes of a reply. */
+/** Encodings that only tests need, so no page has to load them: messages as JSON, and the bytes of a reply. */
+import * as fields from "../src/messages/codec.js";
+import * as replies from "../src/messages/multi_selection.js";
+import * as signals from "../src/messages/multi_selection.js";
+import { nearestEven } from "../src/arithmetic.js";
 import { invalidMessage } from "../src/errors.js";
-import { MOST_U32 } from "../src/eta.js";
-import * as fields from "../src/fields.js";
-import { nearestEven, fromHalf } from "../src/half.js";
-import type { Offer } from "../src/offer.js";
-import type { Policy } from "../src/policy.js";
-import * as replies from "../src/reply.js";
-import { Reply } from "../src/reply.js";
-import { MOST_K, Request } from "../src/request.js";
-import * as signals from "../src/signal.js";
-import { MOST_DIMENSION, MOST_STEPS, Signal } from "../src/signal.js";
+import { fromHalf, MOST_DIMENSION, MOST_K, MOST_STEPS, MOST_U32, Reply, Request, Signal } from "../src/messages/multi_selection.js";
+import type { Offer, Policy } from "../src/messages/private_selection.js";
 
 type Json = Record<string, unknown>;
 
@@ -36,7 +32,7 @@ const LEAST_EXPONENT = -14;
 
 export function signalToJSON(signal: Signal): Json {
   return {
-    version: signals.VERSION & 0xff,
+    version: signals.SIGNAL_VERSION & 0xff,
     simulated: signal.simulated,
     empty: signal.empty,
     grid_bits: signal.gridBits,
@@ -56,10 +52,10 @@ export function requestFromJSON(value: unknown): Request {
   return new Request(signalOf(signal), k, t);
 }
 
-/** The same fields as on the wire; items as texts of digits. */
+/** The same fields as on the wire, with items as texts of digits. */
 export function replyToJSON(reply: Reply): Json {
   return {
-    version: replies.VERSION & 0xff,
+    version: replies.REPLY_VERSION & 0xff,
     kind: reply.kind,
     short: reply.short,
     k: reply.k,
@@ -72,22 +68,22 @@ export function replyToJSON(reply: Reply): Json {
 
 export function replyFromJSON(value: unknown): Reply {
   const { kind, short, k, dimension, components, items, numbers } = REPLY(value);
-  const sent = kind === "linear-map-half" ? (one: number) => fromHalf(toHalf(one)) : Math.fround;
+  const sent = kind === "linear-map-half" ? (number: number) => fromHalf(toHalf(number)) : Math.fround;
   if (items.length !== k) throw invalidMessage("expected k items at $.items.");
-  return new Reply(kind, replies.slateOf(items, short), k, dimension, components, numbers.map(sent));
+  return new Reply(kind, replies.withoutPadding(items, short), k, dimension, components, numbers.map(sent));
 }
 
 export function replyToBytes(reply: Reply): Uint8Array {
   const width = reply.kind === "linear-map-half" ? 2 : 4;
-  const view = new DataView(new ArrayBuffer(replies.HEADER + 8 * reply.k + width * reply.numbers.length));
-  view.setUint16(0, replies.VERSION, true);
+  const view = new DataView(new ArrayBuffer(replies.REPLY_HEADER + 8 * reply.k + width * reply.numbers.length));
+  view.setUint16(0, replies.REPLY_VERSION, true);
   view.setUint8(2, replies.KINDS.indexOf(reply.kind) | (reply.short ? replies.SHORT : 0));
   view.setUint8(3, reply.k);
   view.setUint16(4, reply.dimension, true);
   view.setUint16(6, reply.components, true);
-  filled(reply).forEach((item, place) => view.setBigUint64(replies.HEADER + 8 * place, item, true));
+  filled(reply).forEach((item, place) => view.setBigUint64(replies.REPLY_HEADER + 8 * place, item, true));
   reply.numbers.forEach((number, place) => {
-    const at = replies.HEADER + 8 * reply.k + width * place;
+    const at = replies.REPLY_HEADER + 8 * reply.k + width * place;
     if (width === 2) view.setUint16(at, toHalf(number), true);
     else view.setFloat32(at, number, true);
   });
@@ -99,12 +95,12 @@ export function policyToJSON({ rule, epsilon, m, d, slots, bounding, width, floo
 }
 
 export function offerToJSON(offer: Offer): Json {
-  const candidates = offer.candidates.map((one) => ({ ...one }));
+  const candidates = offer.candidates.map((candidate) => ({ ...candidate }));
   const batch = offer.batch === null ? null : { ...offer.batch, prices: [...offer.batch.prices] };
   return { version: 1, token: offer.token, expires: offer.expires, policy: policyToJSON(offer.policy), candidates, batch };
 }
 
-/** The bits of the nearest half, ties to the even one; infinite beyond the largest. */
+/** The bits of the nearest half-precision number, ties to even; infinity beyond the largest. */
 export function toHalf(value: number): number {
   const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
   const size = Math.abs(value);
@@ -142,10 +138,10 @@ function signalOf({
   empty: boolean;
 }): Signal {
   if (eta.length !== 2) throw invalidMessage("expected a list of 2 at $.eta.");
-  return new Signal(steps, grid_bits, signals.lowest(eta[0]!, eta[1]!), simulated, empty);
+  return new Signal(steps, grid_bits, signals.inLowestTerms(eta[0]!, eta[1]!), simulated, empty);
 }
 
-/** A whole number of 64 bits written in digits: a browser's numbers are exact to 2^53 only. */
+/** A 64-bit integer as digits, because JavaScript numbers are exact only up to 2^53. */
 function numberInText(value: unknown, path = "$"): bigint {
   if (typeof value === "string" && /^(0|[1-9]\d{0,19})$/.test(value) && BigInt(value) < 1n << 64n) return BigInt(value);
   throw invalidMessage(`expected a whole number, as a text of digits without leading zeros, at ${path}.`);

@@ -1,6 +1,6 @@
 import type { Noise } from "../src/noise.js";
 
-/** Noise that gives the bytes of a case, and no more. */
+/** Noise that returns the bytes of a test case and throws when they are used up. */
 export class GivenNoise implements Noise {
   readonly caveat = null;
   left: Uint8Array;
@@ -17,7 +17,7 @@ export class GivenNoise implements Noise {
   }
 }
 
-/** Fast bytes from a seed, for tests of laws: xoshiro128**. It says of itself that it promises nothing unless told to be quiet. */
+/** Fast seeded bytes (xoshiro128**), for tests of laws. Its caveat says that it promises nothing, unless `caveat` is null. */
 export class SeededNoise implements Noise {
   #state: Uint32Array;
 
@@ -40,15 +40,15 @@ export class SeededNoise implements Noise {
 
   #next(): number {
     const s = this.#state as unknown as [number, number, number, number];
-    const turned = (value: number, by: number): number => (value << by) | (value >>> (32 - by));
-    const result = Math.imul(turned(Math.imul(s[1], 5), 7), 9) >>> 0;
+    const rotate = (value: number, bits: number): number => (value << bits) | (value >>> (32 - bits));
+    const result = Math.imul(rotate(Math.imul(s[1], 5), 7), 9) >>> 0;
     const shifted = s[1] << 9;
     s[2] ^= s[0];
     s[3] ^= s[1];
     s[1] ^= s[2];
     s[0] ^= s[3];
     s[2] ^= shifted;
-    s[3] = turned(s[3], 11);
+    s[3] = rotate(s[3], 11);
     return result;
   }
 }
@@ -57,3 +57,9 @@ export const bytesOf = (hexadecimal: string): Uint8Array =>
   Uint8Array.from({ length: hexadecimal.length / 2 }, (_, place) => parseInt(hexadecimal.slice(2 * place, 2 * place + 2), 16));
 
 export const hexadecimalOf = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** Seeds are fixed unless TACIT_SEED=fresh. No test may depend on a lucky seed. */
+const { process } = globalThis as unknown as { process: { env: Record<string, string | undefined> } };
+const shift = process.env["TACIT_SEED"] === "fresh" ? crypto.getRandomValues(new Uint32Array(1))[0]! : 0;
+
+export const seeded = (seed: number): number => (seed + shift) >>> 0;

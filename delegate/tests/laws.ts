@@ -1,10 +1,9 @@
-/** The law of one selection, in floats and from the formulas: what the samplers are tested against. */
-import { scaled, STEPS } from "../src/boxes.js";
-import { rateOf } from "../src/calibration.js";
-import { weightOf } from "../src/exp.js";
-import type { Policy } from "../src/policy.js";
+/** Reference laws, in floats and from the formulas, that the samplers are tested against. */
+import { weightOf } from "../src/arithmetic.js";
+import { rateOf, scaleScores, STEPS } from "../src/mechanisms.js";
+import type { Policy } from "../src/messages/private_selection.js";
 
-/** The probability of every candidate in the one slot, given private scores. */
+/** The probability of every candidate in a single slot, given private scores. */
 export function lawOf(policy: Policy, scores: readonly number[]): number[] {
   const order = scores.map((_, place) => place).sort((a, b) => scores[b]! - scores[a]! || a - b);
   if (policy.rule === "rr") {
@@ -14,7 +13,7 @@ export function lawOf(policy: Policy, scores: readonly number[]): number[] {
   }
   if (policy.rule === "envelope") {
     const law = policy.floors!.map((floor) => floor / 2 ** 32);
-    let spare = 1 - law.reduce((sum, one) => sum + one, 0);
+    let spare = 1 - law.reduce((sum, probability) => sum + probability, 0);
     for (const place of order) {
       const given = Math.min(spare, law[place]! * Math.expm1(policy.epsilon));
       law[place]! += given;
@@ -23,12 +22,12 @@ export function lawOf(policy: Policy, scores: readonly number[]): number[] {
     return law;
   }
   const rate = rateOf(policy.rule as "pf" | "gumbel", policy.m, policy.epsilon);
-  const flips = scaled(scores).map((one) => Math.exp(((one - STEPS) * Number(rate.numerator)) / Number(rate.denominator)));
-  if (policy.rule === "gumbel") return flips.map((one) => one / flips.reduce((sum, other) => sum + other, 0));
+  const flips = scaleScores(scores).map((step) => Math.exp(((step - STEPS) * Number(rate.numerator)) / Number(rate.denominator)));
+  if (policy.rule === "gumbel") return flips.map((flip) => flip / flips.reduce((sum, other) => sum + other, 0));
   // a_i times the integral over t in [0, 1] of the product of (1 - a_j t), j != i: a polynomial, integrated term by term
   return flips.map((own, place) => {
     const others = flips.filter((_, other) => other !== place);
-    const polynomial = others.reduce((product, a) => [...product, 0].map((one, power) => one - a * (product[power - 1] ?? 0)), [1]);
+    const polynomial = others.reduce((product, a) => [...product, 0].map((coefficient, power) => coefficient - a * (product[power - 1] ?? 0)), [1]);
     return own * polynomial.reduce((sum, coefficient, power) => sum + coefficient / (power + 1), 0);
   });
 }
@@ -36,11 +35,11 @@ export function lawOf(policy: Policy, scores: readonly number[]): number[] {
 /** P(n) of the discrete Laplace law. */
 export const laplacePmf = (n: number, scale: number): number => Math.tanh(0.5 / scale) * Math.exp(-Math.abs(n) / scale);
 
-/** The chance of counts at least so far from the expected ones, if they were drawn from that law. Counts, never frequencies. */
+/** The p-value of a chi-square test of counts against a law. Pass counts, never frequencies. */
 export function pValue(counts: readonly number[], law: readonly number[]): number {
-  const draws = counts.reduce((sum, one) => sum + one, 0);
+  const draws = counts.reduce((sum, count) => sum + count, 0);
   let [statistic, cells] = [0, 0];
-  let [rest, expectedRest] = [0, 0]; // cells with few expected are counted as one
+  let [rest, expectedRest] = [0, 0]; // cells with few expected counts are pooled
   counts.forEach((count, place) => {
     const expected = draws * law[place]!;
     if (expected < 20) {
@@ -79,7 +78,7 @@ function upperGamma(a: number, x: number): number {
   return front * h;
 }
 
-/** Stirling's series, after moving to where it is right to 1e-12. */
+/** Stirling's series, after shifting to where its error is below 1e-12. */
 function logGamma(a: number): number {
   if (a < 12) return logGamma(a + 1) - Math.log(a);
   return (a - 0.5) * Math.log(a) - a + 0.5 * Math.log(2 * Math.PI) + 1 / (12 * a) - 1 / (360 * a ** 3) + 1 / (1260 * a ** 5);

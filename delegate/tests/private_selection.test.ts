@@ -1,13 +1,122 @@
-// Private selection by a delegate, against a server in memory: one draw for each token, refusals on public data only.
+// Private selection on the device: shared vectors, and a delegate against an in-memory server. Each token has one draw, and refusals depend
+// on public data only.
 import "fake-indexeddb/auto";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
-import { Delegate } from "../src/delegate.js";
+import vectors from "../../vectors/private-selection.json";
+import { weightOf } from "../src/arithmetic.js";
+import { Delegate, type DelegateOptions } from "../src/device.js";
 import { TacitError } from "../src/errors.js";
+import { randomisedBit, rateOf } from "../src/mechanisms.js";
+import { costOf, impression, offerFromJSON, offerRequest, policyFromJSON, type Candidate, type Offer, type Policy } from "../src/messages/private_selection.js";
 import { systemNoise, type Noise } from "../src/noise.js";
-import { offerFromJSON, type Offer } from "../src/offer.js";
-import type { DelegateOptions } from "../src/options.js";
+import { privateScores, select, supports } from "../src/private_selection.js";
 import { FakeServer, offerOf, problem } from "./fake_server.js";
+import { offerToJSON } from "./forms.js";
+import { GivenNoise } from "./given_noise.js";
+import { lawOf } from "./laws.js";
+
+describe("vectors/private-selection.json, shared with the device in Python", () => {
+  const NOT_RUN: Record<string, string> = {
+    about: "not a case",
+    groups: "the digest of a shuffled report: this device has no blind tokens, and answers no offer of a batch",
+  };
+  const MESSAGES: Record<string, (json: any) => unknown> = {
+    OfferRequest: ({ context, consent }) => offerRequest(context, consent === 1),
+    Impression: ({ token, items }) => impression(token, items),
+  };
+  const MESSAGES_NOT_SENT: Record<string, string> = {
+    ShuffledReport: "this device answers no offer of a batch",
+    Engagement: "this device draws the bit of a click and leaves the sending to the application",
+  };
+  const LAWS_NOT_SUPPORTED = ["pf clipped", "gumbel clipped"]; // clipped scores are answered publicly
+
+  const plain = (rule: string, m: number, more: object = {}): Policy =>
+    policyFromJSON({ version: 1, id: rule, epsilon: 0, m, d: 1, slots: 1, bounding: "none", width: null, floors: null, ...more });
+
+  test("every family is tested or has a reason why not", () => {
+    const run = ["offers", "refused_offers", "messages", "costs", "draws", "uniform", "clicks", "laws", "private_scores"];
+    expect(Object.keys(vectors).sort()).toEqual([...run, ...Object.keys(NOT_RUN)].sort());
+    expect(vectors.messages.filter(({ kind }) => !(kind in MESSAGES)).map(({ kind }) => kind)).toEqual(Object.keys(MESSAGES_NOT_SENT));
+  });
+
+  test.each(vectors.offers)("offers: $name", ({ json }) => {
+    expect(offerToJSON(offerFromJSON(json))).toEqual(json);
+  });
+
+  test.each(vectors.refused_offers)("refused offers: $name", ({ json }) => {
+    expect(() => offerFromJSON(json)).toThrow(TacitError);
+  });
+
+  test.each(vectors.messages.filter(({ kind }) => kind in MESSAGES))("messages: $name", ({ kind, json }) => {
+    expect(MESSAGES[kind]!(json)).toEqual(json);
+  });
+
+  test.each(vectors.costs)("costs: $name", ({ policy, epsilon }) => {
+    expect(costOf(policyFromJSON(policy))).toBe(epsilon === "inf" ? Infinity : epsilon);
+  });
+
+  test.each(vectors.draws)("draws: $name, $bytes", ({ scores, d, epsilon, weight, bytes, place }) => {
+    const noise = new GivenNoise(bytes);
+    const policy = plain("rr", scores.length, { epsilon, d });
+    expect(
+      select(
+        policy,
+        scores,
+        scores.map(() => 0),
+        noise,
+      ),
+    ).toEqual([place]);
+    expect(noise.left).toHaveLength(0);
+    if (d < scores.length) expect(String(weightOf(epsilon))).toBe(weight);
+  });
+
+  test.each(vectors.uniform)("uniform: $name", ({ m, slots, bytes, places }) => {
+    const noise = new GivenNoise(bytes);
+    expect(select(plain("uniform", m, { slots }), null, new Array(m).fill(0), noise)).toEqual(places);
+    expect(noise.left).toHaveLength(0);
+  });
+
+  test.each(vectors.clicks)("clicks: $name, $bytes", ({ epsilon, clicked, bytes, bit }) => {
+    const noise = new GivenNoise(bytes);
+    expect(randomisedBit(clicked, epsilon, noise)).toBe(bit);
+    expect(noise.left).toHaveLength(0);
+  });
+
+  test.each(vectors.laws)("laws: $name", ({ name, policy: json, scores, rate, law }) => {
+    const policy = policyFromJSON(json);
+    if (LAWS_NOT_SUPPORTED.some((law) => name.startsWith(law))) {
+      expect(supports(policy)).toBe(false);
+      return;
+    }
+    lawOf(policy, scores).forEach((probability, place) => expect(Math.abs(probability - law[place]!)).toBeLessThan(1e-5));
+    if (rate !== null) {
+      const { numerator, denominator } = rateOf(policy.rule as "pf" | "gumbel", policy.m, policy.epsilon);
+      expect((Number(numerator) / Number(denominator)) * 2 ** 20).toBeCloseTo(rate, 8);
+    }
+  });
+
+  test.each(vectors.private_scores)("private scores: $name", ({ candidates, quality, scores }) => {
+    expect(privateScores(candidates as Candidate[], () => quality as (number | null)[])).toEqual(scores);
+  });
+});
+
+describe("supported sizes", () => {
+  const policy = (rule: Policy["rule"], m: number, slots: number): Policy => ({
+    ...{ rule, m, slots, epsilon: 1, d: 1, width: null, floors: null },
+    bounding: rule === "pf" || rule === "gumbel" ? "scaled" : "none",
+  });
+
+  test.each([
+    ["gumbel", 200, 1, true],
+    ["gumbel", 201, 1, false],
+    ["pf", 20, 11, false],
+    ["rr", 10_000, 2, true],
+    ["rr", 10_000, 3, false],
+  ] as const)("%s of %i candidates in %i slots is supported: %s", (rule, m, slots, expected) => {
+    expect(supports(policy(rule, m, slots))).toBe(expected);
+  });
+});
 
 const NOW = Date.UTC(2026, 10, 17, 12);
 const DAY = 86_400_000;
@@ -24,7 +133,7 @@ beforeEach(() => {
 const opened = (more: Partial<DelegateOptions> = {}): Promise<Delegate> =>
   Delegate.open({ server: ORIGIN, place, budget: { epsilon: 20, per: "month" }, fetch: server.fetch, clock: () => now, ...more });
 
-/** A delegate that consents and has a scorer: it loves drama, item 5. */
+/** A delegate with consent and a scorer, whose user likes drama, item 5. */
 async function consenting(more: Partial<DelegateOptions> = {}): Promise<Delegate> {
   const delegate = await opened(more);
   delegate.rate(5, 5);
@@ -35,7 +144,7 @@ async function consenting(more: Partial<DelegateOptions> = {}): Promise<Delegate
 
 const offered = (more: Parameters<typeof offerOf>[0] = {}): Offer => offerFromJSON(offerOf(more, now));
 
-/** Noise that counts what it was asked for. */
+/** Noise that counts its bytes. */
 const counting = (): Noise & { drawn: number } => ({
   caveat: null,
   drawn: 0,
@@ -45,11 +154,11 @@ const counting = (): Noise & { drawn: number } => ({
   },
 });
 
-/** Noise of zeros: rr then takes the privately best. */
+/** All-zero noise, which makes rr take the privately best. */
 const zeros: Noise = { caveat: null, draw: (count) => new Uint8Array(count) };
 
 describe("consent", () => {
-  test("is not given before it is said, is durable, and its end wipes the profile", async () => {
+  test("must be granted, is durable, and its revocation wipes the profile", async () => {
     const delegate = await opened();
     expect(await delegate.consented()).toBe(false);
     await delegate.consent();
@@ -61,7 +170,7 @@ describe("consent", () => {
     expect([await again.consented(), again.ratings().size]).toEqual([false, 0]);
   });
 
-  test("without it the choice is the publicly best, nothing is charged and no noise is drawn", async () => {
+  test("without consent the publicly best is shown, nothing is charged and no noise is drawn", async () => {
     const noise = counting();
     const delegate = await opened({ noise });
     delegate.rate(5, 5);
@@ -71,7 +180,7 @@ describe("consent", () => {
     expect([(await delegate.selectionStatement()).charges, noise.drawn]).toEqual([0, 0]);
   });
 
-  test("it leaves with a request for an offer, as one digit", async () => {
+  test("consent is sent with a request for an offer, as one digit", async () => {
     const delegate = await opened();
     await delegate.offer("sport");
     await delegate.consent();
@@ -82,7 +191,7 @@ describe("consent", () => {
 });
 
 describe("choosing", () => {
-  test("by private scores, under consent, for the epsilon of the policy", async () => {
+  test("uses private scores, with consent, for the policy's epsilon", async () => {
     const delegate = await consenting({ noise: zeros });
     const choice = await delegate.choose(offered());
     expect(choice).toMatchObject({ items: ["5"], consented: true, epsilon: 1, policy: { rule: "rr" } });
@@ -90,7 +199,7 @@ describe("choosing", () => {
     expect((await delegate.statement()).charges).toBe(0);
   });
 
-  test("the same token gives the same items, in every tab, after a restart and without consent, for one charge", async () => {
+  test("the same token returns the same items for one charge, in every tab, after a restart and without consent", async () => {
     const [first, second] = [await consenting(), await opened()];
     const offer = offered();
     const choice = await first.choose(offer);
@@ -101,21 +210,21 @@ describe("choosing", () => {
     expect((await second.selectionStatement()).charges).toBe(1);
   });
 
-  test("of two calls at once one writes, and whatever the other gets is the same or nothing", async () => {
+  test("of concurrent calls one writes, and the others return the same items or null", async () => {
     const offers = fc.array(fc.record({ tab: fc.nat(1), token: fc.nat(3) }), { minLength: 2, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(offers, async (calls) => {
         place = `tabs ${(places += 1)}`;
         const tabs = [await consenting(), await opened()];
         await tabs[1]!.offer();
-        const found = await Promise.all(
+        const results = await Promise.all(
           calls.map(async ({ tab, token }) => ({
             token,
             choice: await tabs[tab]!.choose(offered({ token: String(token).padStart(32, "a") })),
           })),
         );
         const shown = new Map<number, string>();
-        for (const { token, choice } of found) {
+        for (const { token, choice } of results) {
           if (choice === null) continue;
           expect(shown.get(token) ?? String(choice.items)).toBe(String(choice.items));
           shown.set(token, String(choice.items));
@@ -128,18 +237,18 @@ describe("choosing", () => {
     );
   });
 
-  test("a second offer with the same token and a cheaper policy does not overtake the first, which is still paying", async () => {
+  test("a second offer with the same token and a cheaper policy does not overtake the first", async () => {
     const [first, second] = [await consenting(), await opened()];
     const token = "c".repeat(32);
-    const found = await Promise.all([
+    const results = await Promise.all([
       first.choose(offered({ token })),
       second.choose(offered({ token, policy: { id: "public", epsilon: 0 } })),
     ]);
-    expect(found).toMatchObject([{ policy: { rule: "rr" } }, null]); // the time that scoring takes must not decide what is shown
-    expect(await second.choose(offered({ token }))).toEqual(found[0]);
+    expect(results).toMatchObject([{ policy: { rule: "rr" } }, null]); // the time that scoring takes must not decide what is shown
+    expect(await second.choose(offered({ token }))).toEqual(results[0]);
   });
 
-  test("a crash after the charge leaves no fill, and never another draw", async () => {
+  test("after a crash between charge and draw the token has no fill and is never drawn again", async () => {
     const failing: Noise = {
       caveat: null,
       draw: () => {
@@ -155,7 +264,7 @@ describe("choosing", () => {
     expect((await again.selectionStatement()).charges).toBe(1);
   });
 
-  test("over a limit, out of budget, or without a scorer it is the publicly best, for nothing", async () => {
+  test("over a limit, out of budget or without a scorer, the publicly best is shown at no cost", async () => {
     const delegate = await consenting({ limits: { epsilon: 1, budget: { epsilon: 2, per: "day" } } });
     for (const epsilon of [1.5, 0.0001])
       expect(await delegate.choose(offered({ policy: { epsilon } }))).toMatchObject({ items: ["1"], epsilon: 0 });
@@ -172,11 +281,11 @@ describe("choosing", () => {
     }
   });
 
-  test("what offers may cost is for any 24 hours: midnight gives nothing back", async () => {
+  test("the budget for offers covers any 24 hours: midnight does not renew it", async () => {
     const delegate = await consenting();
     const spend = async (count: number): Promise<number> => {
-      const found = await Promise.all(Array.from({ length: count }, () => delegate.choose(offered())));
-      return found.reduce((sum, choice) => sum + choice!.epsilon, 0);
+      const choices = await Promise.all(Array.from({ length: count }, () => delegate.choose(offered())));
+      return choices.reduce((sum, choice) => sum + choice!.epsilon, 0);
     };
     now = Date.UTC(2026, 10, 17, 23, 59);
     expect(await spend(12)).toBe(10);
@@ -187,7 +296,7 @@ describe("choosing", () => {
     expect(await spend(12)).toBe(10);
   });
 
-  test("rules that this device does not follow are answered publicly: laplace, greedy, clipped scores", async () => {
+  test("unsupported policies are answered publicly: laplace, greedy, clipped scores", async () => {
     const delegate = await consenting();
     for (const policy of [
       { id: "laplace", bounding: "scaled" },
@@ -200,7 +309,7 @@ describe("choosing", () => {
     expect((await delegate.selectionStatement()).charges).toBe(0);
   });
 
-  test("every rule that it follows chooses, and is charged what it costs", async () => {
+  test("every supported rule chooses and is charged its cost", async () => {
     const delegate = await consenting();
     for (const [policy, epsilon] of [
       [{ id: "uniform", epsilon: 0 }, 0],
@@ -219,7 +328,7 @@ describe("choosing", () => {
     expect((await delegate.selectionStatement()).spent).toBe("5");
   });
 
-  test("offers that expired, expire too late or are of a batch are no fill, and cost nothing", async () => {
+  test("offers that have expired, expire too late or belong to a batch give no fill and cost nothing", async () => {
     const delegate = await consenting();
     const seconds = Math.floor(now / 1000);
     for (const odd of [
@@ -230,11 +339,11 @@ describe("choosing", () => {
     ]) {
       expect(await delegate.choose(offered(odd))).toBeNull();
     }
-    expect(await delegate.choose({ ...offered() })).toBeNull(); // no offer that was read here
+    expect(await delegate.choose({ ...offered() })).toBeNull(); // a copy was not validated
     expect((await delegate.selectionStatement()).charges).toBe(0);
   });
 
-  test("what a server sends instead of an offer is no fill", async () => {
+  test("anything but a valid offer is no fill", async () => {
     const delegate = await consenting();
     expect(await delegate.offer()).toBeNull(); // 204
     for (const odd of [{}, [], 7, "offer", { ...offerOf(), price: 1 }]) {
@@ -245,7 +354,7 @@ describe("choosing", () => {
     expect((await delegate.offer())!.candidates).toHaveLength(4);
   });
 
-  test("all parts of the scorer are fetched at the first offer, once, before anything is chosen", async () => {
+  test("all parts of the scorer are loaded once, at the first offer", async () => {
     const delegate = await opened();
     await delegate.offer();
     await delegate.offer();
@@ -257,47 +366,47 @@ describe("choosing", () => {
 
   test.each([
     [["a", "a"], true, 2],
-    [["a", "b", "b", "b"], true, 4], // the model was changed in between
+    [["a", "b", "b", "b"], true, 4], // the model changed in between
     [["a", null, "b", "b"], true, 4],
-    [["a", "gone", "b", "b"], true, 4], // the new one has fewer parts
-    [["a", "b", "b", "c"], false, 4], // twice: then none, until the next offer
+    [["a", "gone", "b", "b"], true, 4], // the new model has fewer parts
+    [["a", "b", "b", "c"], false, 4], // changed twice: no scorer until the next offer
     [[null, null], true, 2],
-  ] as const)("parts of the scorer with the versions %j are one model: %s", async (versions, found, asked) => {
+  ] as const)("parts of the scorer with the versions %j are one model: %s", async (versions, complete, requests) => {
     server.versions = [...versions];
     const delegate = await consenting({ noise: zeros });
-    expect(server.seen.filter(({ path }) => path.includes("scorer"))).toHaveLength(asked);
-    expect(await delegate.choose(offered())).toMatchObject(found ? { items: ["5"], epsilon: 1 } : { items: ["1"], epsilon: 0 });
+    expect(server.seen.filter(({ path }) => path.includes("scorer"))).toHaveLength(requests);
+    expect(await delegate.choose(offered())).toMatchObject(complete ? { items: ["5"], epsilon: 1 } : { items: ["1"], epsilon: 0 });
     await delegate.offer();
     expect(await delegate.choose(offered())).toMatchObject({ items: ["5"], epsilon: 1 });
   });
 
-  test("until a day after its offer has expired a token finds its choice, also after displays were tidied", async () => {
+  test("a token finds its choice until a day after its offer expired, also after old displays were deleted", async () => {
     const delegate = await consenting();
     const offer = offered({ expires: Math.floor(now / 1000) + 600 });
     const choice = await delegate.choose(offer);
     now += 600_000 + 23 * 3_600_000;
-    expect(await delegate.flush()).toBe(0); // tidies
+    expect(await delegate.flush()).toBe(0); // deletes old displays
     await delegate.choose(offered()); // and so does this
     expect(choice).not.toBeNull();
     expect(await delegate.choose(offer)).toEqual(choice);
     now += 3_600_000 + 2_000;
     await delegate.flush();
-    expect(await delegate.choose(offer)).toBeNull(); // a day and a second: it is gone, and has expired
+    expect(await delegate.choose(offer)).toBeNull(); // a day and a second later the display is gone and the offer has expired
   });
 
-  test("displays are forgotten a day after their offers expired, charges are not", async () => {
+  test("displays are deleted a day after their offers expired, charges are not", async () => {
     const delegate = await consenting();
     const offer = offered();
     await delegate.choose(offer);
     now += DAY + 700_000;
-    expect(await delegate.choose(offered())).not.toBeNull(); // tidies
+    expect(await delegate.choose(offered())).not.toBeNull(); // deletes old displays
     const again = { ...offerOf({ token: offer.token }, now) };
-    expect(await delegate.choose(offerFromJSON(again))).toBeNull(); // it has outlived its display: no second answer for one charge
+    expect(await delegate.choose(offerFromJSON(again))).toBeNull(); // the charge outlived its display: no second answer for one charge
   });
 });
 
 describe("reporting", () => {
-  test("what was shown is reported exactly, once", async () => {
+  test("what was shown is reported exactly and once", async () => {
     const delegate = await consenting();
     const choice = (await delegate.choose(offered()))!;
     expect(await delegate.shown(choice)).toBe("ok");
@@ -308,7 +417,7 @@ describe("reporting", () => {
   });
 
   test.each([429, 408, 500, 503, "network"] as const)(
-    "after %s it waits, survives a restart, and leaves with the same bytes",
+    "after %s the report stays pending, survives a restart and is sent again with the same bytes",
     async (failing) => {
       const delegate = await consenting();
       const choice = (await delegate.choose(offered()))!;
@@ -329,12 +438,12 @@ describe("reporting", () => {
 
   test.each([
     ["a gateway's page", () => new Response("<html>Forbidden</html>", { status: 403, headers: { "Content-Type": "text/html" } })],
-    ["a code that is not the server's", () => problem("forbidden", 403, "application/json")],
+    ["a code in plain JSON", () => problem("forbidden", 403, "application/json")],
     ["a problem without a stable code", () => problem("No <b>entry</b>", 404)],
-    ["a problem whose code is no text", () => problem(7, 404)],
+    ["a problem whose code is not a text", () => problem(7, 404)],
     ["a page with status 200", () => new Response("<html>Sign in</html>", { headers: { "Content-Type": "text/html" } })],
     ["an empty 204", () => new Response(null, { status: 204 })],
-  ])("%s in place of an answer is none: the report stays, and is counted when the server answers", async (_, answer) => {
+  ])("%s is not an answer: the report stays pending until the server answers", async (_, answer) => {
     const delegate = await consenting();
     const choice = (await delegate.choose(offered()))!;
     server.failing = answer();
@@ -345,7 +454,7 @@ describe("reporting", () => {
     expect(server.impressions.get(choice.token)).toBe(JSON.stringify(choice.items));
   });
 
-  test("an outcome, or a refusal in the server's own words, is final", async () => {
+  test("an outcome or the server's own refusal is final", async () => {
     const delegate = await consenting();
     for (const outcome of ["ok", "duplicate", "conflict", "unknown", "expired"]) {
       server.outcome = outcome;
@@ -362,18 +471,18 @@ describe("reporting", () => {
     expect(await delegate.flush()).toBe(0);
   });
 
-  test("what was not chosen here is not reported", async () => {
+  test("a choice that was not made here cannot be reported", async () => {
     const delegate = await consenting();
     const choice = (await delegate.choose(offered()))!;
     await expect(delegate.shown({ ...choice, token: "f".repeat(32) })).rejects.toThrow(TacitError);
-    await delegate.shown({ ...choice, items: ["9", "2"] }); // what is written counts, not what is said
+    await delegate.shown({ ...choice, items: ["9", "2"] }); // the written choice counts, not the argument
     expect(server.impressions.get(choice.token)).toBe(JSON.stringify(choice.items));
     const after = await delegate.choose(offered());
-    expect(await delegate.flush()).toBe(0); // chosen and not shown: it does not leave
+    expect(await delegate.flush()).toBe(0); // chosen but not shown, so not reported
     expect(server.impressions.has(after!.token)).toBe(false);
   });
 
-  test("the budget is for each server by itself", async () => {
+  test("each server has its own budget", async () => {
     const delegate = await consenting();
     await delegate.choose(offered());
     const other = await opened({ server: "http://other.test" });

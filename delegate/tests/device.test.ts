@@ -1,12 +1,12 @@
-// Multi-selection by a delegate, against a server in memory: one signal for each slot, whatever happens meanwhile.
+// The delegate against an in-memory server: one signal for each slot, and revocations that reach every tab.
 import "fake-indexeddb/auto";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Exchange } from "../src/client.js";
-import { Delegate } from "../src/delegate.js";
+import { Delegate, nextTick, type DelegateOptions } from "../src/device.js";
 import { TacitError } from "../src/errors.js";
+import { Request } from "../src/messages/multi_selection.js";
+import { offerFromJSON } from "../src/messages/private_selection.js";
 import { systemNoise, type Noise } from "../src/noise.js";
-import type { DelegateOptions } from "../src/options.js";
-import { Request } from "../src/request.js";
 import { CATALOGUE, FakeServer, offerOf } from "./fake_server.js";
 import { SeededNoise } from "./given_noise.js";
 
@@ -31,7 +31,7 @@ const codeOf = (promise: Promise<unknown>): Promise<string> =>
     (problem: TacitError) => problem.code,
   );
 
-/** Noise that breaks down after so many draws. */
+/** Noise that fails after this many draws. */
 const failingAfter = (draws: number): Noise => ({
   caveat: null,
   draw: (count) => {
@@ -41,7 +41,7 @@ const failingAfter = (draws: number): Noise => ({
 });
 
 describe("signals", () => {
-  test("the first is fresh, then it is the same bytes in this slot, also for another profile and after a restart", async () => {
+  test("the first signal is fresh; later ones in the slot have the same bytes, also for another profile and after a restart", async () => {
     const delegate = await opened();
     delegate.rate(1, 5);
     const first = await delegate.ask(0.1);
@@ -56,7 +56,7 @@ describe("signals", () => {
     expect(await again.statement()).toMatchObject({ spent: "10", left: "10", charges: 1, renews: new Date(DECEMBER) });
   });
 
-  test("two open delegates that ask at once draw one signal and pay once", async () => {
+  test("two delegates that ask at once draw one signal and pay once", async () => {
     const [first, second] = await Promise.all([opened(), opened()]);
     first.rate(1, 5);
     second.rate(5, 5);
@@ -66,7 +66,7 @@ describe("signals", () => {
     expect((await first.statement()).charges).toBe(1);
   });
 
-  test("a crash between charge and memo loses nothing but the draw: it is drawn again for the same charge", async () => {
+  test("after a crash between charge and memo, the signal is drawn again for the same charge", async () => {
     const delegate = await opened({ noise: failingAfter(3) });
     delegate.rate(1, 5);
     expect(await codeOf(delegate.ask(0.1))).toBe("system-noise-unavailable");
@@ -78,7 +78,7 @@ describe("signals", () => {
     expect(await again.statement()).toMatchObject({ spent: "10", charges: 1 });
   });
 
-  test("a crash after the last of the budget was charged is mended too", async () => {
+  test("the same holds if the crash came after the last of the budget was charged", async () => {
     const crashed = await opened({ noise: failingAfter(0), budget: { epsilon: 10, per: "month" } });
     expect(await codeOf(crashed.ask(0.1))).toBe("system-noise-unavailable");
     crashed.close();
@@ -87,7 +87,7 @@ describe("signals", () => {
     expect((await again.statement()).left).toBe("0");
   });
 
-  test("where the budget is spent, it is an older signal with this eta, else one that tells nothing", async () => {
+  test("with the budget spent, ask returns an older signal with this eta, or else an empty one", async () => {
     const options = { budget: { epsilon: 20, per: "month" }, refresh: "day" } as const;
     const delegate = await opened(options);
     const first = await delegate.ask(0.1);
@@ -96,12 +96,12 @@ describe("signals", () => {
     now += 86_400_000;
     const older = await delegate.ask(0.1);
     expect(older.from).toBe("older");
-    expect(older.signal.toBytes()).not.toEqual(first.signal.toBytes()); // the newest of them
+    expect(older.signal.toBytes()).not.toEqual(first.signal.toBytes()); // the newest older signal
     const nothing = await delegate.ask(0.2);
     expect(nothing.from).toBe("nothing");
     expect(nothing.signal.empty).toBe(true);
     now = DECEMBER;
-    expect((await delegate.ask(0.2)).from).toBe("fresh"); // the window was renewed
+    expect((await delegate.ask(0.2)).from).toBe("fresh"); // a new window
   });
 
   test("signals with two etas are two signals, and both are charged", async () => {
@@ -112,13 +112,13 @@ describe("signals", () => {
     expect((await delegate.statement()).entries.map(({ epsilon }) => epsilon)).toEqual(["10", "5"]);
   });
 
-  test("an eta that never fits is refused before anything is charged", async () => {
+  test("an eta that never fits throws before anything is charged", async () => {
     const delegate = await opened();
     expect(await codeOf(delegate.ask(0.01))).toBe("invalid-parameter");
     expect((await delegate.statement()).charges).toBe(0);
   });
 
-  test("other genres make another signal, with a charge of its own", async () => {
+  test("other genres make another signal with its own charge", async () => {
     const delegate = await opened();
     await delegate.ask(0.1);
     delegate.close();
@@ -141,19 +141,19 @@ describe("signals", () => {
     expect((await delegate.ask(0.1)).from).toBe("older");
   });
 
-  test("seeded noise makes signals that say so, and costs no epsilon", async () => {
+  test("seeded noise marks its signals as simulated and costs no epsilon", async () => {
     const delegate = await opened({ noise: new SeededNoise(1) });
     const { signal } = await delegate.ask(0.1);
     expect([signal.simulated, signal.guarantee]).toEqual([true, null]);
     expect(delegate.readings(0.1).perUnit).toBe(Infinity);
     expect(await delegate.statement()).toMatchObject({ spent: "0", charges: 1 });
     delegate.close();
-    expect(await codeOf(opened())).toBe("conflict"); // what was drawn so is never mixed with what protects
+    expect(await codeOf(opened())).toBe("conflict"); // simulated and protected signals never share a database
   });
 });
 
 describe("opening", () => {
-  test("what was agreed stays agreed", async () => {
+  test("terms cannot change after the first opening", async () => {
     (await opened()).close();
     for (const other of [
       { budget: { epsilon: 30, per: "month" } },
@@ -166,7 +166,7 @@ describe("opening", () => {
     (await opened()).close();
   });
 
-  test("odd options are refused before the database is touched", async () => {
+  test("invalid options throw before the database is touched", async () => {
     for (const odd of [
       { refresh: "lifetime" },
       { refresh: "week" as "day" },
@@ -180,7 +180,7 @@ describe("opening", () => {
     expect((await indexedDB.databases()).map(({ name }) => name)).not.toContain(place);
   });
 
-  test("a catalogue that is none is refused", async () => {
+  test("an invalid catalogue throws", async () => {
     for (const odd of [
       {},
       { ...CATALOGUE, more: 1 },
@@ -196,25 +196,25 @@ describe("opening", () => {
 });
 
 describe("recommendations", () => {
-  test("the request leaves as 16 + 4d bytes, and the pick is made here, at the true features", async () => {
+  test("the request has 16 + 4d bytes, and the device picks at the true features", async () => {
     const exchanges: Exchange[] = [];
     const delegate = await opened({ onExchange: (exchange) => exchanges.push(exchange) });
     delegate.rate(5, 5);
-    const found = await delegate.recommend({ k: 4, t: 2, eta: 0.1 });
-    expect(found.slate).toEqual([1, 2, 5, 9]);
-    expect(found.picked).toEqual([5, 9]);
-    expect(found.estimates[2]).toBeCloseTo(2.3, 5);
-    const { signal, k, t } = Request.fromBytes(found.sent);
-    expect([signal.toBytes(), k, t]).toEqual([found.asked.signal.toBytes(), 4, 2]);
-    expect(found.sent).toHaveLength(16 + 4 * 6);
+    const result = await delegate.recommend({ k: 4, t: 2, eta: 0.1 });
+    expect(result.slate).toEqual([1, 2, 5, 9]);
+    expect(result.picked).toEqual([5, 9]);
+    expect(result.estimates[2]).toBeCloseTo(2.3, 5);
+    const { signal, k, t } = Request.fromBytes(result.sent);
+    expect([signal.toBytes(), k, t]).toEqual([result.asked.signal.toBytes(), 4, 2]);
+    expect(result.sent).toHaveLength(16 + 4 * 6);
     expect(exchanges.map(({ method, path, status }) => [method, path, status])).toEqual([
       ["GET", "/v1/catalogue", 200],
       ["POST", "/v1/multi-selection", 200],
     ]);
-    expect(exchanges[1]).toMatchObject({ sent: found.sent, received: found.received, contentType: "application/vnd.tacit" });
+    expect(exchanges[1]).toMatchObject({ sent: result.sent, received: result.received, contentType: "application/vnd.tacit" });
   });
 
-  test("nothing but the message leaves: no cookie, no referrer, no cache, no redirect", async () => {
+  test("only the message leaves: no cookie, no referrer, no cache, no redirect", async () => {
     const delegate = await opened();
     await delegate.recommend({ eta: 0.1 });
     server.offers = [offerOf({}, now)];
@@ -228,20 +228,20 @@ describe("recommendations", () => {
       const { headers, signal, body: _, ...said } = init;
       expect(said).toEqual({ method, credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store", redirect: "error" });
       expect(Object.keys(headers!).sort()).toEqual(method === "GET" ? ["Accept"] : ["Accept", "Content-Type"]);
-      expect(signal).toBeInstanceOf(AbortSignal); // whoever does not answer is not waited for
+      expect(signal).toBeInstanceOf(AbortSignal); // requests time out
       expect(body === null).toBe(method === "GET");
     }
     expect(server.seen[1]!.body).toHaveLength(16 + 4 * 6);
   });
 
-  test("odd k and t are refused before any noise", async () => {
+  test("invalid k and t throw before any noise is drawn", async () => {
     const delegate = await opened();
     for (const odd of [{ k: 0 }, { k: 256 }, { k: 2, t: 3 }, { k: 1.5 }])
       expect(await codeOf(delegate.recommend({ ...odd, eta: 0.1 }))).toBe("invalid-message");
     expect((await delegate.statement()).charges).toBe(0);
   });
 
-  test("a server that does not answer, or refuses, is told by its code, and the same bytes are sent again", async () => {
+  test("an error has the server's code, and the next call sends the same bytes again", async () => {
     const delegate = await opened();
     server.failing = "network";
     expect(await codeOf(delegate.recommend({ eta: 0.1 }))).toBe("unreachable");
@@ -254,7 +254,7 @@ describe("recommendations", () => {
     expect(sent).toHaveLength(3);
   });
 
-  test("a reply for another k is refused, whatever it has", async () => {
+  test("a reply for another k throws", async () => {
     const delegate = await opened();
     for (const k of [2, 4]) {
       server.answeredK = k;
@@ -264,7 +264,7 @@ describe("recommendations", () => {
     expect((await delegate.recommend({ k: 3, eta: 0.1 })).slate).toHaveLength(3);
   });
 
-  test("a slate shorter than k has no repeats, one with a stranger is refused", async () => {
+  test("a slate shorter than k has no repeats, and one with an unknown item throws", async () => {
     const delegate = await opened();
     server.slate = [9, 1];
     expect((await delegate.recommend({ k: 5, t: 5, eta: 0.1 })).slate).toEqual([9, 1]);
@@ -275,7 +275,7 @@ describe("recommendations", () => {
 });
 
 describe("the profile", () => {
-  test("lives in memory only, and has no way out", async () => {
+  test("lives in memory only and cannot be serialised", async () => {
     const delegate = await opened();
     delegate.rate(1, 5);
     delegate.rate(2, 3);
@@ -287,7 +287,7 @@ describe("the profile", () => {
     delegate.forget(2);
     expect(delegate.ratings().size).toBe(1);
     expect(() => JSON.stringify(delegate)).toThrow(TacitError);
-    expect(Object.keys(structuredClone(delegate))).toEqual(["catalogue"]); // what can be copied is public
+    expect(Object.keys(structuredClone(delegate))).toEqual(["catalogue"]); // only public data can be cloned
     delegate.close();
     expect(delegate.ratings().size).toBe(0);
     const again = await opened();
@@ -314,7 +314,7 @@ describe("the profile", () => {
 });
 
 describe("the catalogue", () => {
-  test("is searched by parts of titles, without case and accents", async () => {
+  test("is searched by parts of titles, ignoring case and accents", async () => {
     const { catalogue } = await opened();
     expect(catalogue.find("heat", 5)).toEqual([1, 9]);
     expect(catalogue.find("HEAT", 1)).toEqual([1]);
@@ -325,12 +325,173 @@ describe("the catalogue", () => {
     expect(catalogue.dimension).toBe(6);
   });
 
-  test("ids may be texts: the number on the wire is then the place", async () => {
+  test("ids may be texts; the number on the wire is then the index", async () => {
     server.catalogue = { ...CATALOGUE, ids: ["a", "b", "c", "d"], titles: null };
     server.slate = [1, 2];
     const delegate = await opened();
     delegate.rate("c", 5);
     expect((await delegate.recommend({ k: 2, eta: 0.1 })).slate).toEqual(["b", "c"]);
     expect(delegate.catalogue.find("b", 3)).toEqual(["b"]);
+  });
+});
+
+describe("revocations", () => {
+  const NOW = Date.UTC(2026, 10, 17, 12);
+
+  /** Bytes that make all noise of a signal 0 (a remainder of 0, tails, a sign) and make rr take the privately best. */
+  const none = (): Noise => {
+    let sign = true;
+    return { caveat: null, draw: (count) => (count === 1 ? Uint8Array.of((sign = !sign) ? 0 : 0x80) : new Uint8Array(count)) };
+  };
+
+  let places = 0;
+  let [first, other] = [] as unknown as [Delegate, Delegate];
+  let server = new FakeServer();
+
+  /** Two tabs on one database, with the same ratings and with consent. */
+  beforeEach(async () => {
+    server = new FakeServer();
+    const place = `revocations ${(places += 1)}`;
+    const options = { server: "http://server.test", place, budget: { epsilon: 20, per: "month" }, clock: () => NOW, noise: none() } as const;
+    [first, other] = [await Delegate.open({ ...options, fetch: server.fetch }), await Delegate.open({ ...options, fetch: server.fetch })];
+    for (const tab of [first, other]) {
+      tab.rate(5, 5);
+      await tab.offer(); // loads the scorer
+    }
+    await first.consent();
+  });
+
+  const stepsOf = async (tab: Delegate): Promise<number[]> => Array.from((await tab.ask("1/10")).signal.steps);
+  const chosenBy = async (tab: Delegate): Promise<string | undefined> => (await tab.choose(offerFromJSON(offerOf({}, NOW))))?.items[0];
+
+  test("without a revocation, signals and choices follow the ratings", async () => {
+    expect((await stepsOf(other))[2]).toBe(2 ** 20);
+    expect(await chosenBy(other)).toBe("5");
+  });
+
+  test("another tab's signal is that of an empty profile", async () => {
+    await first.revoke();
+    expect(await stepsOf(other)).toEqual([0, 0, 0, 0, 0, 0]);
+    expect([first.ratings().size, other.ratings().size]).toEqual([0, 0]);
+  });
+
+  test("also if the revocation comes while the other tab asks: the moment of the charge counts", async () => {
+    const [, steps] = await Promise.all([first.revoke(), stepsOf(other)]);
+    const spent = await other.statement();
+    expect(spent.charges).toBe(1);
+    expect(steps).toEqual([0, 0, 0, 0, 0, 0]); // the revocation was written first
+  });
+
+  test("also if it comes between the tab's check and its charge: the charge's transaction checks again", async () => {
+    let revoked: Promise<void> | null = null;
+    const place = `between ${places}`;
+    const options = { server: "http://server.test", place, budget: { epsilon: 20, per: "month" }, fetch: server.fetch, noise: none() } as const;
+    const elsewhere = await Delegate.open({ ...options, clock: () => NOW });
+    let asking = false;
+    const clock = (): number => {
+      if (asking) revoked ??= elsewhere.revoke(); // the slot reads the clock after the first check
+      return NOW;
+    };
+    const tab = await Delegate.open({ ...options, clock });
+    tab.rate(5, 5);
+    asking = true;
+    expect(await stepsOf(tab)).toEqual([0, 0, 0, 0, 0, 0]);
+    await revoked;
+    expect(tab.ratings().size).toBe(0);
+  });
+
+  test("also for a charge of the other tab that crashed before it drew", async () => {
+    let broken = true;
+    const whole = none();
+    const noise: Noise = {
+      caveat: null,
+      draw: (count) => {
+        if (broken) throw new Error("crash");
+        return whole.draw(count);
+      },
+    };
+    const options = { server: "http://server.test", place: `crashed ${places}`, budget: { epsilon: 20, per: "month" }, clock: () => NOW } as const;
+    const tab = await Delegate.open({ ...options, fetch: server.fetch, noise });
+    const second = await Delegate.open({ ...options, fetch: server.fetch, noise });
+    tab.rate(5, 5);
+    await expect(tab.ask("1/10")).rejects.toThrow();
+    await second.revoke();
+    broken = false;
+    expect(await stepsOf(tab)).toEqual([0, 0, 0, 0, 0, 0]);
+    expect((await tab.statement()).charges).toBe(1);
+  });
+
+  test("the pick with a stored signal does not use revoked ratings", async () => {
+    await stepsOf(other);
+    await first.revoke();
+    const { picked, asked } = await other.recommend({ k: 4, t: 1, eta: "1/10" });
+    expect([asked.from, picked]).toEqual(["memo", [9]]); // with an empty profile the last item has the largest estimate; the user liked item 5
+  });
+
+  test("granting consent again does not restore old ratings", async () => {
+    await first.revoke();
+    await first.consent();
+    expect(await chosenBy(other)).toBe("9");
+    expect(other.ratings().size).toBe(0);
+  });
+
+  test.each(["consented", "offer"] as const)("`%s` also wipes the profile", async (call) => {
+    await first.revoke();
+    await other[call]();
+    expect(other.ratings().size).toBe(0);
+  });
+
+  test("later ratings stay, in the tab that revoked and in the other", async () => {
+    await first.revoke();
+    expect(await other.consented()).toBe(false);
+    for (const tab of [first, other]) {
+      tab.rate(1, 5);
+      await tab.consented();
+      expect([...tab.ratings()]).toEqual([[1, 5]]);
+    }
+    expect((await stepsOf(other))[0]).toBe(2 ** 20);
+  });
+
+  test("a profile that was wiped and rated again is newer than a revocation this tab has not seen", async () => {
+    await first.revoke();
+    other.wipe();
+    other.rate(1, 5);
+    expect((await stepsOf(other))[0]).toBe(2 ** 20);
+  });
+
+  test("a second revocation wipes the ratings since the first", async () => {
+    await first.revoke();
+    await other.consented();
+    other.rate(1, 5);
+    await other.consented();
+    await first.revoke();
+    expect(await stepsOf(other)).toEqual([0, 0, 0, 0, 0, 0]);
+  });
+});
+
+describe("ticks", () => {
+  const NOW = Date.UTC(2026, 10, 17, 12);
+  const EARLY = 5; // milliseconds: timers of some platforms fire a little early
+
+  test("a tick is a full tenth of a second after the call, however long the work takes", async () => {
+    for (const work of [0, 30, 110]) {
+      const started = performance.now();
+      await new Promise((resolve) => setTimeout(resolve, work));
+      await nextTick(started);
+      expect(performance.now() - started).toBeGreaterThan(100 * Math.ceil((work + 1) / 100) - EARLY);
+    }
+  });
+
+  test("signals leave and choices return at a tick, even if nothing private was read", async () => {
+    const server = new FakeServer();
+    const options = { server: "http://server.test", place: "ticks", budget: { epsilon: 20, per: "month" }, clock: () => NOW } as const;
+    const delegate = await Delegate.open({ ...options, fetch: server.fetch });
+    const times = [];
+    for (const work of [() => delegate.recommend({ eta: 0.1 }), () => delegate.choose(offerFromJSON(offerOf({}, NOW)))]) {
+      const started = performance.now();
+      await work();
+      times.push(performance.now() - started);
+    }
+    expect(Math.min(...times)).toBeGreaterThan(100 - EARLY);
   });
 });

@@ -1,15 +1,13 @@
-// Messages: what is written is read back, and whatever else comes is refused by a TacitError and by nothing else.
+// Messages survive a round trip, and anything else throws a TacitError and no other error.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import vectors from "../../vectors/private-selection.json";
+import { fraction } from "../src/arithmetic.js";
 import { Catalogue } from "../src/catalogue.js";
 import { TacitError } from "../src/errors.js";
-import { replyFromJSON, replyToBytes, replyToJSON, requestFromJSON, requestToJSON } from "./forms.js";
-import { fraction } from "../src/fraction.js";
-import { offerFromJSON } from "../src/offer.js";
-import { Reply, type ModelKind } from "../src/reply.js";
-import { Request } from "../src/request.js";
-import { Signal } from "../src/signal.js";
+import { fromHalf, Reply, Request, Signal, type ModelKind } from "../src/messages/multi_selection.js";
+import { offerFromJSON } from "../src/messages/private_selection.js";
+import { replyFromJSON, replyToBytes, replyToJSON, requestFromJSON, requestToJSON, toHalf } from "./forms.js";
 
 const steps = fc.array(fc.integer({ min: -(2 ** 30), max: 2 ** 30 }), { minLength: 1, maxLength: 60 });
 const eta = fc
@@ -32,7 +30,7 @@ const reply = fc
     spare: fc.integer({ min: 0, max: 3 }),
     dimension: fc.integer({ min: 1, max: 5 }),
     components: fc.integer({ min: 1, max: 4 }),
-    numbers: fc.infiniteStream(fc.integer({ min: -64, max: 64 }).map((one) => one / 8)),
+    numbers: fc.infiniteStream(fc.integer({ min: -64, max: 64 }).map((eighths) => eighths / 8)),
   })
   .map(({ kind, items, spare, dimension, components, numbers }) => {
     const k = items.length + spare;
@@ -44,7 +42,7 @@ const reply = fc
     return new Reply(kind, items, k, dimension, principal ? components : 0, table.flat());
   });
 
-const onlyRefused = (read: () => unknown): void => {
+const onlyTacitErrors = (read: () => unknown): void => {
   try {
     read();
   } catch (problem) {
@@ -52,7 +50,7 @@ const onlyRefused = (read: () => unknown): void => {
   }
 };
 
-test("requests are read back as they were written", () => {
+test("requests survive a round trip", () => {
   fc.assert(
     fc.property(request, (sent) => {
       const again = Request.fromBytes(sent.toBytes());
@@ -63,7 +61,7 @@ test("requests are read back as they were written", () => {
   );
 });
 
-test("replies are read back as they were written", () => {
+test("replies survive a round trip", () => {
   fc.assert(
     fc.property(reply, (sent) => {
       expect(replyToJSON(Reply.fromBytes(replyToBytes(sent)))).toEqual(replyToJSON(sent));
@@ -72,11 +70,11 @@ test("replies are read back as they were written", () => {
   );
 });
 
-test("a message of which one byte was changed, added or lost is another message or none, and never a crash", () => {
+test("a message with one byte changed, added or lost is read or throws a TacitError", () => {
   fc.assert(
     fc.property(
       fc.oneof(
-        request.map((one) => one.toBytes()),
+        request.map((sent) => sent.toBytes()),
         reply.map(replyToBytes),
       ),
       fc.nat(),
@@ -87,7 +85,7 @@ test("a message of which one byte was changed, added or lost is another message 
         const changed =
           how === "lose" ? bytes.filter((_, own) => own !== place) : Uint8Array.from([...bytes, ...(how === "add" ? [byte] : [])]);
         if (how === "change") changed[place] = byte;
-        for (const message of [Request, Signal, Reply]) onlyRefused(() => message.fromBytes(changed));
+        for (const message of [Request, Signal, Reply]) onlyTacitErrors(() => message.fromBytes(changed));
         if (how !== "change") expect(() => Request.fromBytes(changed)).toThrow(TacitError);
       },
     ),
@@ -95,27 +93,27 @@ test("a message of which one byte was changed, added or lost is another message 
   );
 });
 
-test("arbitrary bytes never crash", () => {
+test("arbitrary bytes are read or throw a TacitError", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-      onlyRefused(() => Request.fromBytes(bytes));
-      onlyRefused(() => Reply.fromBytes(bytes));
+      onlyTacitErrors(() => Request.fromBytes(bytes));
+      onlyTacitErrors(() => Reply.fromBytes(bytes));
     }),
     { numRuns: 500 },
   );
 });
 
-test("arbitrary JSON is no offer, no catalogue and no reply, and never a crash", () => {
+test("arbitrary JSON is not an offer, catalogue or reply, and throws a TacitError", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
-      for (const read of [offerFromJSON, (one: unknown) => Catalogue.fromJSON(one), replyFromJSON]) {
+      for (const read of [offerFromJSON, (json: unknown) => Catalogue.fromJSON(json), replyFromJSON]) {
         expect(() => read(value)).toThrow(TacitError);
       }
     }),
   );
 });
 
-test("an offer with one member changed is read or refused, and never a crash; no value is in the error", () => {
+test("an offer with one member changed is read or throws a TacitError", () => {
   const plain = vectors.offers[0]!.json;
   fc.assert(
     fc.property(
@@ -126,15 +124,23 @@ test("an offer with one member changed is read or refused, and never a crash; no
         const [first, second] = path.split(".") as [string, string | undefined];
         if (second === undefined) changed[first] = value;
         else changed[first][second] = value;
-        onlyRefused(() => offerFromJSON(changed));
+        onlyTacitErrors(() => offerFromJSON(changed));
       },
     ),
     { numRuns: 500 },
   );
 });
 
-test("a signal that tells nothing has no steps and no noise", () => {
+test("an empty signal has no steps and no noise", () => {
   expect(Signal.nothing(3, 0.1).guarantee).toEqual({ epsilon: 0, rounding: 0 });
   expect(() => new Signal([0, 1], 20, fraction(1n, 10n), false, true)).toThrow(TacitError);
   expect(() => new Signal([0, 0], 20, fraction(1n, 10n), true, true)).toThrow(TacitError);
+});
+
+test("half precision follows IEEE 754", () => {
+  for (let code = 0; code < 1 << 16; code += 1) {
+    const value = fromHalf(code);
+    if (!Number.isNaN(value)) expect(toHalf(value)).toBe(code);
+  }
+  expect([65519, 65520, 2 ** -25, 1.00048828125, 1.00146484375].map(toHalf)).toEqual([0x7bff, 0x7c00, 0, 0x3c00, 0x3c02]);
 });
