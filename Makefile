@@ -143,6 +143,10 @@ spark: java $(SPARK_INSTALLED) ## cross-domain on Spark: equal to one machine, o
 bench: $(INSTALLED) $(PEERS_INSTALLED) ## speed and memory as ratios; ONLY=name runs a part
 	@TACIT_PEERS=$(PEERS)/bin/python $(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
+.PHONY: house
+house: $(INSTALLED) ## the house: its rooms in numbers, who imports whom, how far a call walks; JSON=file writes it there, too
+	@$(BIN)/python -m tools.house $(if $(JSON),--json $(JSON))
+
 .PHONY: results
 results: $(INSTALLED) ## measure every system anew (an hour or two), and write the README's table and what `tacit advise` expects
 	@$(BIN)/tacit report --results kept-results --json report.json
