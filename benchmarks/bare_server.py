@@ -19,7 +19,7 @@ from tacit.server import MultiSelection
 from tacit.service import server_app
 from tacit.service.bodies import JSON
 from tacit.service.run import run
-from tacit.service.served import Served
+from tacit.service.served import ServedVersion
 from tacit.service.settings import read_settings
 from tacit.service.versions import current
 
@@ -27,7 +27,7 @@ from tacit.service.versions import current
 def create() -> FastAPI:
     settings = read_settings()
     ledger = ImpressionLedger.open_or_create(settings.database_target)
-    served = Served(current(settings.models_folder), settings, ledger).try_out()
+    served = ServedVersion(current(settings.models_folder), settings, ledger).warm_up()
     app = FastAPI(docs_url=None, redoc_url=None)
 
     @app.post("/empty", response_class=Response)

@@ -1,14 +1,12 @@
-"""Cross-domain: similarities against scikit-learn and implicit, paths between items, noisy moments; then sizes and Spark.
+"""Cross-domain: similarities against scikit-learn, paths between items, noisy moments; then sizes and Spark.
 
-CPU seconds, all on one thread and in turns; implicit runs in the peers' environment, where it reports its own. Ratings: MovieLens
+CPU seconds, all on one thread and in turns. Ratings: MovieLens
 100K and 1M where TACIT_DATA holds them; otherwise their rows are left out, and the notes of the made-up ones say so.
 """
 
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,40 +14,30 @@ from scipy import sparse
 from sklearn.metrics.pairwise import cosine_similarity
 
 from benchmarks import cross_domain_sizes
-from benchmarks.peer import Peer
 from benchmarks.timing import Row
 from tacit.data import load
 from tacit.errors import TacitError
 from tacit.mechanisms import PairMoments, RatingBounds
-from tacit.models.cross_domain.centred import centred
-from tacit.models.cross_domain.layers import layers
-from tacit.models.cross_domain.legs import Leg, Legs, pruned
-from tacit.models.cross_domain.similar_items import top_similar
-from tacit.models.cross_domain.similarities import edges_of
-from tacit.models.cross_domain.streamed import streamed
+from tacit.models.cross_domain.edges import centred
+from tacit.models.cross_domain.similarities import Leg, Legs, edges_of, layers, pruned, streamed
 from tacit.models.cross_domain.x_sim import x_sim
 
-_SIMILAR, _KEPT = 50, 10
+_KEPT = 10
 _SKLEARN = {"ml-100k": 1 / 4, "ml-1m": 1 / 3}
-_IMPLICIT, _DENSE, _MOMENTS = 1 / 4.5, 1 / 2.5, 1 / 3
+_DENSE, _MOMENTS = 1 / 2.5, 1 / 3
 _HEAD = 1_058
-
-
-class _Implicit(Peer):
-    script = "cross_domain_timer.py"
 
 
 def run() -> list[Row]:
     found: list[Row] = []
-    with _Implicit() as implicit:
-        for name in _SKLEARN:
-            try:
-                ratings = sparse.csr_array(load(name).compact().csr(), dtype=np.float64)
-            except TacitError:
-                continue
-            found += _similarities(name, ratings, implicit)
-            found += _paths(name, *_halves(ratings))
-            found += _moments(name, ratings)
+    for name in _SKLEARN:
+        try:
+            ratings = sparse.csr_array(load(name).compact().csr(), dtype=np.float64)
+        except TacitError:
+            continue
+        found += _similarities(name, ratings)
+        found += _paths(name, *_halves(ratings))
+        found += _moments(name, ratings)
     return [*found, *(_quadrature(kept) for kept in (5, 8)), *cross_domain_sizes.run()]
 
 
@@ -81,15 +69,12 @@ def turns(
     )
 
 
-def _similarities(name: str, ratings: sparse.csr_array, implicit: _Implicit) -> list[Row]:
+def _similarities(name: str, ratings: sparse.csr_array) -> list[Row]:
     table = centred(ratings)
     rows = table.table(table.values)
     columns = rows.T.tocsr()
     peer, theirs = "scikit-learn cosine_similarity", lambda: cpu(lambda: cosine_similarity(columns, dense_output=False))
     _same(ratings, columns)
-
-    def top() -> float:
-        return cpu(lambda: top_similar(ratings, _SIMILAR, least_significance=1))
 
     note = (
         f"{ratings.nnz:,} ratings; ours centres the ratings and gives s, S and its share, the peer one cosine of rows that are "
@@ -98,16 +83,10 @@ def _similarities(name: str, ratings: sparse.csr_array, implicit: _Implicit) -> 
     kinds: list[tuple[str, str, float | None]] = [
         ("compiled", "all edges", _SKLEARN[name]), ("dense", "all edges", _DENSE), ("plain", "all edges", None),
     ]  # fmt: skip
-    found = [turns(f"{name}, 50 best", peer, top, theirs, target=_SKLEARN[name], note=f"{note}; compiled")]
+    found = []
     for way, what, target in kinds:
-        work = lambda way=way: cpu(lambda: edges_of(ratings, way=way))  # noqa: E731
+        work = lambda way=way: cpu(lambda: edges_of(ratings, method=way))  # noqa: E731
         found.append(turns(f"{name}, {what}, {way}", peer, work, theirs, target=target, note=note, rounds=3))
-    with tempfile.TemporaryDirectory() as folder:
-        file = str(Path(folder) / "rows.npz")
-        sparse.save_npz(file, sparse.csr_matrix(rows))
-        fit = lambda: implicit.seconds({"rows": file, "k": _SIMILAR})  # noqa: E731
-        peer = "implicit CosineRecommender, K=50"
-        found.append(turns(f"{name}, 50 best", peer, top, fit, target=_IMPLICIT, note=f"{note}; compiled"))
     return found
 
 

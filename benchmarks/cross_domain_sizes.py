@@ -31,20 +31,19 @@ _SPARK_CAP = 20  # ratings of a user that both engines keep before pairs are for
 
 
 def run() -> list[Row]:
-    found = [row for work in ("paths", "similar") for row in _sizes(work)]
-    return [*found, *_spark(int(os.environ.get("TACIT_SPARK_RATINGS", _SPARK_RATINGS)))]
+    return [*_sizes(), *_spark(int(os.environ.get("TACIT_SPARK_RATINGS", _SPARK_RATINGS)))]
 
 
-def _sizes(work: str) -> list[Row]:
+def _sizes() -> list[Row]:
     """Time for each pair of one user's ratings, against the size before; and the memory of the largest."""
-    what = {"paths": "ratings to X-SIM", "similar": "ratings to the 50 best of each item"}[work]
-    measured = [_in_own_process(work, size) for size in _SIZES]
+    work = "ratings to X-SIM"
+    measured = [_in_own_process(size) for size in _SIZES]
     found = []
     for place, mine in enumerate(measured):
         other = measured[max(place - 1, 0)]
         ours, theirs = (1e9 * one["seconds"] / one["steps"] for one in (mine, other))
         found.append(
-            Row(name=f"{_SIZES[place]:,} {what}", peer=f"itself at {_SIZES[max(place - 1, 0)]:,} ratings", ours=ours, theirs=theirs,
+            Row(name=f"{_SIZES[place]:,} {work}", peer=f"itself at {_SIZES[max(place - 1, 0)]:,} ratings", ours=ours, theirs=theirs,
                 ratio=theirs / ours, target=None,
                 note=f"nanoseconds for each of {mine['steps']:.3g} pairs (sum of squared profiles); {mine['seconds']:.3g} CPU "
                 f"seconds; {int(mine['ratings']):,} ratings of {_ITEMS:,} items; peak {mine['gigabytes']:.2f} GiB, "
@@ -52,7 +51,7 @@ def _sizes(work: str) -> list[Row]:
         )  # fmt: skip
     held = measured[-1]["ratings"] * 12 / 1024**3
     found.append(
-        Row(name=f"{_SIZES[-1]:,} {what}, peak memory", peer="the ratings alone", ours=measured[-1]["gigabytes"], theirs=held,
+        Row(name=f"{_SIZES[-1]:,} {work}, peak memory", peer="the ratings alone", ours=measured[-1]["gigabytes"], theirs=held,
             ratio=measured[-1]["gigabytes"] / held, target=None, note=f"GiB of the whole process; {LOWER}")
     )  # fmt: skip
     return found
@@ -74,13 +73,12 @@ def table(count: int, each: int = _EACH, items: int = _ITEMS) -> sparse.csr_arra
     return sparse.csr_array((values, (cells % items).astype(np.int32), starts), shape=(users, items))
 
 
-def worker(work: str, count: int) -> dict[str, float]:
-    from tacit.models.cross_domain.similar_items import top_similar
-    from tacit.models.cross_domain.streamed import streamed
+def worker(count: int) -> dict[str, float]:
+    from tacit.models.cross_domain.similarities import streamed
     from tacit.models.cross_domain.x_sim import x_sim
 
     def done(rows: sparse.csr_array) -> object:
-        return top_similar(rows) if work == "similar" else x_sim(streamed(rows, rows.shape[1] // 2, _KEPT)[1])
+        return x_sim(streamed(rows, rows.shape[1] // 2, _KEPT)[1])
 
     done(table(5_000, items=200))  # compiles what is compiled
     rows = table(count)
@@ -100,9 +98,9 @@ def worker(work: str, count: int) -> dict[str, float]:
     }
 
 
-def _in_own_process(work: str, count: int) -> dict[str, float]:
+def _in_own_process(count: int) -> dict[str, float]:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    command = [sys.executable, "-m", "benchmarks.cross_domain_sizes", work, str(count)]
+    command = [sys.executable, "-m", "benchmarks.cross_domain_sizes", str(count)]
     done = subprocess.run(command, cwd=_ROOT, env=os.environ | threads, check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
@@ -113,7 +111,7 @@ def from_file(file: str) -> str:
     import polars as pl
 
     from tacit.models.cross_domain.alter_egos import replacements
-    from tacit.models.cross_domain.streamed import streamed
+    from tacit.models.cross_domain.similarities import streamed
     from tacit.models.cross_domain.x_sim import x_sim
 
     columns = pl.read_parquet(file)
@@ -165,4 +163,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "file":
         print(from_file(sys.argv[2]))
     else:
-        print(json.dumps(worker(sys.argv[1], int(sys.argv[2]))))
+        print(json.dumps(worker(int(sys.argv[1]))))

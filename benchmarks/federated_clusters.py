@@ -14,7 +14,7 @@ from benchmarks.federated_points import blobs, loss
 from benchmarks.peer import Peer
 from benchmarks.timing import LOWER, Row
 from tacit.mechanisms import GridPrototypes, ProfileBounds, TreePrototypes
-from tacit.mechanisms.feature_box import FeatureBox
+from tacit.mechanisms.inputs import FeatureBox
 
 _N, _K, _SEEDS, _DELTA = 20_000, 8, 5, 1e-6
 _MIDDLE = 0.5  # of the cube: public

@@ -16,8 +16,8 @@ from scipy import sparse
 
 from benchmarks.loader import _peak_gigabytes
 from benchmarks.timing import LOWER, Row, compare
-from tacit.entity.masking import SecureParty
-from tacit.messages.federated_prototypes_frame import public_of
+from tacit.entity.secure_sum import SecureParty
+from tacit.messages.federated_prototypes.frame import public_of
 from tacit.models.secure_sum import SumSession
 from tacit.server.secure_sums import SecureSums
 

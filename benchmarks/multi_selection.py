@@ -11,17 +11,12 @@ import numpy as np
 
 from benchmarks.timing import Row, compare
 from tacit.models import loops
-from tacit.models.classes import Classes
-from tacit.models.local_models import principal_components
-from tacit.models.rating_network import RatingNetwork, shapes
-from tacit.models.scorer import class_scores
+from tacit.models.items import Classes
+from tacit.models.multi_selection import principal_components
+from tacit.models.scorers import RatingNetwork, TwoTower, class_scores, shapes
+from tacit.models.scorers import two_tower_shapes as tower_shapes
 from tacit.models.tables import Tables, build_tables
-from tacit.models.two_tower import TwoTower
-from tacit.models.two_tower import shapes as tower_shapes
-from tacit.server.algorithms import Algorithm, LocalModel, Settings
-from tacit.server.fitting import fitted
-from tacit.server.guessing import Guess
-from tacit.server.slates import slate
+from tacit.server.multi_selection import Algorithm, AnswerSettings, Guess, LocalModel, choose_slate, fit_local_model
 
 _ITEMS, _CLASSES, GENRES = 17_000, 1_015, 19  # as in MovieLens 25M
 _K, _DRAWS, _MODEL_DRAWS, _R, _COMPONENTS, _ETA = 5, 25, 1_000, 100, 20, 0.1
@@ -44,18 +39,18 @@ def _answers(flags: np.ndarray, count: int, target: float, rng: np.random.Genera
     signals = [features[place] + rng.laplace(scale=_ETA, size=2 * GENRES) for place in rng.integers(count, size=16)]
 
     def answered(algorithm: Algorithm, model: LocalModel) -> Callable[[], object]:
-        settings, turn = Settings(algorithm, model), cycle(signals)
+        settings, turn = AnswerSettings(algorithm, model), cycle(signals)
 
         def answer() -> object:
-            guess = Guess(settings, scorer, tables, next(turn), _ETA, loops.chosen(), rng)
-            items = slate(guess, _K, 1)
-            return items, fitted(guess, items)
+            guess = Guess(settings, scorer, tables, next(turn), _ETA, loops.choose(), rng)
+            items = choose_slate(guess, _K, 1)
+            return items, fit_local_model(guess, items)
 
         return answer
 
     def selected(algorithm: Algorithm) -> Callable[[], object]:
-        settings, turn = Settings(algorithm), cycle(signals)
-        return lambda: slate(Guess(settings, scorer, tables, next(turn), _ETA, loops.chosen(), rng), _K, 1)
+        settings, turn = AnswerSettings(algorithm), cycle(signals)
+        return lambda: choose_slate(Guess(settings, scorer, tables, next(turn), _ETA, loops.choose(), rng), _K, 1)
 
     published = answered(Algorithm.SAT_REALUSER, LocalModel.PCA)
     ours = answered(Algorithm.EXACT, LocalModel.RIDGE)
@@ -70,7 +65,7 @@ def _answers(flags: np.ndarray, count: int, target: float, rng: np.random.Genera
                 note=f"sat-realuser + PCA, {where}"),
         compare(f"answer-{count}", "cached numpy, on classes", published, by_class, target=None,
                 note=f"the same against a stronger baseline, {where}"),
-        compare(f"scan-{count}", "numpy in float64", lambda: loops.chosen().l1_distances(signal.astype(np.float32), single),
+        compare(f"scan-{count}", "numpy in float64", lambda: loops.choose().l1_distances(signal.astype(np.float32), single),
                 lambda: np.abs(double - signal).sum(axis=1), target=6, note="L1 distances to all look-alikes"),
         compare(f"exact-slate-{count}", "our sat-realuser slate", selected(Algorithm.EXACT), selected(Algorithm.SAT_REALUSER),
                 target=None, note="the slate alone"),

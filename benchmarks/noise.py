@@ -7,7 +7,8 @@ import opendp.prelude as dp
 
 from benchmarks.timing import Row, compare
 from tacit.mechanisms import SYSTEM_NOISE, VectorLaplace
-from tacit.mechanisms.samplers import discrete_gaussian, discrete_laplace
+from tacit.mechanisms.samplers import integers as discrete_gaussian
+from tacit.mechanisms.samplers import integers as discrete_laplace
 
 _SCALE = 104_857  # 0.1 on a grid of 2^-20, the default of a noisy feature vector
 _BULK, _PEER_BULK = 1_000_000, 50_000
@@ -27,12 +28,12 @@ def run() -> list[Row]:
     return [
         compare(
             "discrete-laplace-bulk", "OpenDP make_laplace",
-            lambda: discrete_laplace.sample(Fraction(_SCALE), _BULK, SYSTEM_NOISE), lambda: laplace(zeros),
+            lambda: discrete_laplace.sample_discrete_laplace(Fraction(_SCALE), _BULK, SYSTEM_NOISE), lambda: laplace(zeros),
             per=(_BULK, _PEER_BULK), target=10, note=f"seconds per draw, {exact}", rounds=5,
         ),
         compare(
             "discrete-gaussian-bulk", "OpenDP make_gaussian",
-            lambda: discrete_gaussian.sample(Fraction(_SCALE) ** 2, _BULK, SYSTEM_NOISE), lambda: gaussian(zeros),
+            lambda: discrete_gaussian.sample_discrete_gaussian(Fraction(_SCALE) ** 2, _BULK, SYSTEM_NOISE), lambda: gaussian(zeros),
             per=(_BULK, _PEER_BULK), target=10, note=f"seconds per draw, {exact}", rounds=5,
         ),
         compare(
@@ -42,7 +43,7 @@ def run() -> list[Row]:
         ),
         compare(
             "discrete-laplace-one", "OpenDP make_laplace",
-            lambda: discrete_laplace.sample(Fraction(_SCALE), 1, SYSTEM_NOISE), lambda: laplace([0]),
+            lambda: discrete_laplace.sample_discrete_laplace(Fraction(_SCALE), 1, SYSTEM_NOISE), lambda: laplace([0]),
             target=1, note=f"seconds per single draw, {exact}",
         ),
     ]  # fmt: skip

@@ -24,7 +24,7 @@ from benchmarks.timing import Row, compare
 from tacit.guarantees import amplification
 from tacit.mechanisms import ClippedScores, PermuteAndFlip, ScaledScores, TopResponse
 from tacit.messages.private_selection import OfferRequest
-from tacit.models.policy_choice import Spread, choose
+from tacit.models.private_selection import Spread, choose
 from tacit.server import Listings, PrivateSelection, ranked
 
 _SIZES = (4, 15, 100)

@@ -13,10 +13,9 @@ from scipy import sparse
 from benchmarks.peer import Peer
 from benchmarks.timing import Row, compare
 from tacit.mechanisms import NaturalSlate
-from tacit.mechanisms.noise import SYSTEM_NOISE
-from tacit.mechanisms.samplers.float_coins import NoiseCoins
-from tacit.models.dpp.greedy import greedy_map
-from tacit.models.dpp.split import SplitSampler
+from tacit.mechanisms.noise import SYSTEM_NOISE, NoiseCoins
+from tacit.models.dpp.samplers import SplitSampler
+from tacit.models.dpp.tempered import greedy_map
 
 _D, _K, _SEED, _SIGMA = 32, 10, 5, 0.6
 _SIZES = {2_000: (None, None), 17_000: (1.5, 8), 100_000: (1.5, 50)}  # items: targets of the scan and of rejection

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ from tacit.messages.multi_selection import Request, Signal
 from tacit.messages.store import Store
 from tacit.models.features import GenreProfile
 from tacit.models.items import Items
-from tacit.models.two_tower import TwoTower
+from tacit.models.scorers import TwoTower
 from tacit.service.bodies import BINARY
 from tacit.service.versions import publish
 
@@ -142,8 +141,9 @@ def _store(flags: np.ndarray, count: int, rng: np.random.Generator) -> Store:
 
 
 def _request(rng: np.random.Generator) -> bytes:
-    steps = rng.integers(-100_000, 1 << 20, size=2 * GENRES)
-    return Request(Signal(steps, 20, Fraction(1, 10)), 5).to_bytes()
+    steps = rng.integers(-100_000, 1 << 20, size=2 * GENRES).tolist()
+    signal = {**Signal.nothing(2 * GENRES, "0.1").to_json(), "empty": False, "steps": steps}
+    return Request(Signal.from_json(signal), 5).to_bytes()
 
 
 def _processor_seconds(process: int) -> float:

@@ -27,6 +27,7 @@ TERMS = {
     "local-model": r"local models?",
     "look-alike": r"look-alikes?",
     "mechanism": r"mechanisms?",
+    "memo": r"memos?",
     "neighbours": r"neighbours",
     "noise": r"noise",
     "offer": r"offers?",

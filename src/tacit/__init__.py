@@ -1,11 +1,12 @@
-"""tacit: differentially private recommendation. People get good recommendations while nobody has to be told who they are.
+"""tacit: differentially private recommendation. It recommends well and limits, provably, what anyone can learn about
+one person.
 
-Rooms are loaded when they are first used, so that ``import tacit`` is quick.
+``import tacit`` is quick: each package is loaded on first use.
 """
 
 from typing import TYPE_CHECKING
 
-from tacit.loading import on_demand
+from tacit.loading import lazy
 
 if TYPE_CHECKING:
     from tacit import (
@@ -31,7 +32,18 @@ if TYPE_CHECKING:
     from tacit.device import AsyncClient, Client, Device
     from tacit.entity import Entity
     from tacit.ledger import Budget
-    from tacit.messages.store import Store
+    from tacit.messages import Store
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        "audit curator data device engines entity errors evaluation guarantees ledger mechanisms messages models server "
+        "service shuffler systems",
+        curator="Curator fit",
+        device="AsyncClient Client Device",
+        entity="Entity",
+        ledger="Budget",
+        messages="Store",
+    )
 
 __version__ = "0.1.0"
 
@@ -63,14 +75,3 @@ __all__ = [
     "shuffler",
     "systems",
 ]
-_HOMES = {
-    "curator": ["Curator", "fit"],
-    "device": ["AsyncClient", "Client", "Device"],
-    "entity": ["Entity"],
-    "ledger": ["Budget"],
-    "messages.store": ["Store"],
-}
-_ROOMS = [name for name in __all__ if name.islower() and name not in ("__version__", "fit")]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES, _ROOMS)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from tacit.audit.distribution import THRESHOLD, lattice_p_value, p_value
-from tacit.mechanisms.samplers.discrete_laplace import cdf
+from tacit.mechanisms.samplers.integers import discrete_laplace_cdf as cdf
 from tacit.messages.multi_selection import Reply
 from tacit.messages.store import Store
 from tests.browser.conftest import Visiting

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from tacit.device.multi_selection import best, codes_of, estimator, mechanism_of
-from tacit.device.readings import one_rating
+from tacit.device.multi_selection import best, codes_of, estimator, mechanism_of, one_rating
 from tacit.messages.multi_selection import Reply, Request
 from tacit.messages.store import Store
 from tacit.models.features import GenreProfile

@@ -220,7 +220,7 @@ def test_two_tabs_that_did_not_keep_the_first_draw_would_be_seen(visit: Visit) -
     Four rounds of five are one; that none of five is happens once in thousands of runs.
     """
     code = (files("tacit.service") / "web" / "delegate.js").read_text()
-    for right, wrong in {"found.content ?? content": "content", "stored: found.content": "stored: null"}.items():
+    for right, wrong in {"row.content ?? content": "content", "stored: row.content": "stored: null"}.items():
         assert code.count(right) == 1
         code = code.replace(right, wrong)
     visit.context.route("**/web/delegate.js", lambda one: one.fulfill(body=code, content_type="text/javascript"))

@@ -10,9 +10,10 @@ import pytest
 from tacit.device.multi_selection import best, codes_of, estimator
 from tacit.messages.multi_selection import Reply, Request, Signal
 from tacit.messages.store import Store
-from tacit.models.local_models import PrincipalComponents
+from tacit.models.multi_selection import PrincipalComponents
 from tests.browser.conftest import Visiting
 from tests.browser.screen import MULTI_SELECTION, Screen
+from tests.releases import message_of
 
 PEOPLE = 12
 TO_READ = """
@@ -54,7 +55,7 @@ def replies(api: httpx.Client, store: Store) -> list[bytes]:
     rng = np.random.default_rng(12)
     found = []
     for k in (1, 5, 20):
-        signal = Signal(rng.integers(-(1 << 20), 1 << 20, 38), 20, Fraction(1, 10))
+        signal = message_of(Signal, rng.integers(-(1 << 20), 1 << 20, 38), 20, Fraction(1, 10))
         sent = Request(signal, k).to_bytes()
         answer = api.post(MULTI_SELECTION, content=sent, headers={"Content-Type": "application/vnd.tacit"})
         found.append(answer.raise_for_status().content)
@@ -89,7 +90,7 @@ def test_features_picks_and_estimates_are_those_of_a_device_in_python(
 def test_requests_are_read_and_written_alike(screen: Screen) -> None:
     rng = np.random.default_rng(13)
     sent = [
-        Request(Signal(rng.integers(-(1 << 30), 1 << 30, 38), 20, Fraction(eta)), k, t).to_bytes()
+        Request(message_of(Signal, rng.integers(-(1 << 30), 1 << 30, 38), 20, Fraction(eta)), k, t).to_bytes()
         for eta, k, t in (("0.1", 5, 1), ("0.05", 255, 255), ("10", 1, 1))
     ]
     sent.append(Request(Signal.nothing(38, "0.2"), 5, 1).to_bytes())

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tacit.engines.coordinator import CoordinatorFolder
-from tacit.engines.files import messages_in, read_message
-from tacit.engines.flower.application import write_app
-from tacit.messages.federated_prototypes_frame import open_frame
-from tacit.messages.federated_prototypes_manifest import Manifest
-from tacit.messages.federated_prototypes_model import SharedModel
-from tacit.server.federation import Federation
+from tacit.engines.flower.__main__ import write_app
+from tacit.engines.folders import messages_in, read_message
+from tacit.messages.federated_prototypes.frame import open_frame
+from tacit.messages.federated_prototypes.manifest import Manifest
+from tacit.messages.federated_prototypes.replies import SharedModel
+from tacit.server.federated_prototypes import Federation
 from tests.flower.network import Network, network
 from tests.flower.world import NAMES, TELLTALE, World
 

@@ -11,10 +11,9 @@ from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.cli.build import build_fab_from_disk
 from flwr.supercore.task_identity import TaskIdentity
 
-from tacit.engines.flower import client_app
-from tacit.engines.flower.answers import NAME, Answer, Status
-from tacit.engines.flower.application import write_app
-from tacit.engines.flower.envelope import answer, content_of, question, reply
+from tacit.engines.flower import NAME, Answer, Status, client_app
+from tacit.engines.flower.__main__ import write_app
+from tacit.engines.flower.client_app import answer, content_of, question, reply
 from tacit.engines.flower.server_app import GridLink
 
 SECRET = "user 4711 rated 3.25"
@@ -57,7 +56,7 @@ def test_the_text_of_an_error_never_leaves_the_node(tmp_path: Path, monkeypatch:
     def broken(*_: object) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr(client_app, "_carried", broken)
+    monkeypatch.setattr(client_app, "_carry", broken)
     replied = client_app.stage(question("keys", 5, b"x", 10), context({"exchange": str(tmp_path)}))
     assert not replied.has_error()
     assert SECRET not in repr(replied)

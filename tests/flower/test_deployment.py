@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.messages.federated_prototypes_frame import MAGIC
+from tacit.messages.federated_prototypes.frame import MAGIC
 from tests.flower.certificates import Authority, node_key
 from tests.flower.conftest import Site, crossed, holds_raw_values, model_of, without_flower
 from tests.flower.network import Network
@@ -124,11 +124,11 @@ def test_a_node_has_opened_nothing_private_and_loaded_nothing_that_could(
         f"open {deployment.site.world.private('east')}/{file}" for file in ("key", "entity.toml", "rows.csv")
     } <= set(entities)
     assert "import tacit.entity" in entities
-    assert "import tacit.engines.flower.envelope" in nodes
+    assert "import tacit.engines.folders" in nodes
     assert [line for line in nodes if line.startswith("open ")] == []
     assert {line.split()[1].split(".")[0] for line in nodes} == {"tacit"}
     rooms = {line.split(".")[1] for line in nodes if "." in line}
-    assert rooms <= {"engines", "errors", "loading", "messages"}  # loading: names of rooms, when they are asked for
+    assert rooms <= {"engines", "errors", "files", "loading", "messages"}  # loading finds lazy names
 
 
 def test_a_supernode_without_a_key_is_refused(deployment: Deployment) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tacit.messages.federated_prototypes_manifest import Manifest
+from tacit.messages.federated_prototypes.manifest import Manifest
 from tests.flower.conftest import Site, crossed, holds_raw_values, model_of, without_flower
 from tests.flower.world import NAMES, entity
 

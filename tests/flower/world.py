@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from tacit.engines.settings import entity_settings, open_entity
 from tacit.entity import Entity
-from tacit.messages.federated_prototypes_frame import public_of
-from tacit.messages.federated_prototypes_manifest import Manifest
-from tacit.messages.federated_prototypes_roster import Member, catalogue_hash
+from tacit.messages.federated_prototypes.frame import public_of
+from tacit.messages.federated_prototypes.manifest import Manifest, Member, catalogue_hash
 
 NAMES = ("east", "north", "south", "west")
 ITEMS = tuple(f"drug-{number}" for number in range(30))

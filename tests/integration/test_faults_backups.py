@@ -13,7 +13,7 @@ from tacit.errors import BudgetExhausted, InvalidParameter, LedgerBehind, Ledger
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, Head, PrivacyLedger
 from tacit.ledger.impressions import ImpressionLedger
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 
 TENTH = pure(0.1, ONE_USER)
 Copy = Callable[[], str]
@@ -127,7 +127,7 @@ def test_head_of_another_ledger_is_refused(target: str, tmp_path: Path) -> None:
     begun(target)
     with PrivacyLedger.create(tmp_path / "other.db", lanes=2) as other:
         head = other.head()
-    with pytest.raises(LedgerDamaged, match="another ledger"):
+    with pytest.raises(LedgerDamaged, match="not the ledger whose head"):
         PrivacyLedger.open(target, head=head)
 
 

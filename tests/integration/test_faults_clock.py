@@ -11,7 +11,7 @@ import pytest
 from tacit.errors import BudgetExhausted
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tests.integration import writers
 
 HOUR, DAY = 3_600_000_000, 86_400_000_000

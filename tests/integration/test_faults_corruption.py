@@ -25,7 +25,7 @@ import pytest
 from tacit.errors import BudgetExhausted, LedgerDamaged, LedgerError, TacitError, UnknownSubject
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, Head, PrivacyLedger
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 
 DAY = 86_400_000_000
 START = 20_000 * DAY

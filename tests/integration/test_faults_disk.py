@@ -16,7 +16,7 @@ from tacit.errors import LedgerUnavailable
 from tacit.guarantees import ONE_USER
 from tacit.ledger import Budget, PrivacyLedger
 from tacit.ledger.stores import sqlite_files
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tests.integration import writers
 
 

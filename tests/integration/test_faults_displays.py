@@ -19,7 +19,7 @@ from tacit.ledger import (
     PrivacyLedger,
     Settlement,
 )
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 
 ITEMS = ("apple", "pear", "fig", "plum")
 EXPIRES = 4_000_000_000

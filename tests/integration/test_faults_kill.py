@@ -12,7 +12,7 @@ import pytest
 from tacit.errors import LedgerMissing
 from tacit.ledger import PrivacyLedger
 from tacit.ledger.impressions import ImpressionLedger
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tests.integration import writers
 from tests.integration.writers import noted
 

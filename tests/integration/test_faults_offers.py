@@ -10,7 +10,7 @@ import pytest
 
 from tacit.errors import LedgerUnavailable
 from tacit.ledger import DisplayLedger, ImpressionLedger, MailLedger, Settlement
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tests.integration import offer_writers as writers
 from tests.integration.offer_writers import EACH, EXPIRES, ITEMS, JOBS, SERVER
 from tests.integration.racing import raced

@@ -12,7 +12,7 @@ import pytest
 from tacit.errors import LedgerBehind, LedgerDamaged
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tests.integration import writers
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tacit.guarantees import ONE_USER
 from tacit.ledger import Budget, PrivacyLedger
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tests.integration import writers
 from tests.integration.racing import raced
 

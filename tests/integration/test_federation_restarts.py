@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.engines import files
+from tacit import files
 from tacit.engines.coordinator import CoordinatorFolder
 from tacit.engines.folders import Mailbox
 from tacit.entity import journal
 from tacit.errors import Conflict
 from tacit.ledger import PrivacyLedger
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tacit.models.moments import STEPS
 from tests.unit.federated_world import World
 
@@ -103,7 +103,7 @@ def test_an_entity_that_dies_at_any_step_answers_once_and_is_charged_once(world:
         charged += charges
 
         def answer(message: bytes = message) -> None:
-            files.write(sent, world.entity("a", again=True).answer(message) or b"")
+            files.replace(sent, world.entity("a", again=True).answer(message) or b"")
 
         died, at = True, 0
         while died:
@@ -199,7 +199,7 @@ def test_a_coordinator_that_dies_at_any_step_tells_one_story(world: World, tmp_p
             status = forked(dying(at, lambda: CoordinatorFolder(place).step(world.key) and None))
             at, deaths = at + 3, deaths + (status != 0)
     assert deaths >= len(world.manifest.stages)
-    model = CoordinatorFolder(place).rebuilt(world.key).model
+    model = CoordinatorFolder(place).rebuild(world.key).model
     assert model is not None
     assert model.contributors == 3
     if model.moments is not None:
@@ -224,7 +224,7 @@ def test_processes_that_answer_at_once_send_the_same_bytes(world: World, tmp_pat
                 entity = world.entity("a", again=True)
                 while time.monotonic() < start:
                     pass
-                files.write(tmp_path / f"sent-{number}", entity.answer(message) or b"")
+                files.replace(tmp_path / f"sent-{number}", entity.answer(message) or b"")
 
             child = os.fork()
             if child == 0:

@@ -19,10 +19,10 @@ from tacit.ledger import (
     PrivacyLedger,
     Settlement,
 )
-from tacit.ledger.clock import DAY, SECOND
+from tacit.ledger.chain import DAY, SECOND
 from tacit.ledger.stores import open_store
-from tacit.ledger.stores.schema import DISPLAYS, MIGRATIONS, OFFERS, VERSION, Table
-from tacit.ledger.verification.check import check
+from tacit.ledger.stores.interface import DISPLAYS, MIGRATIONS, OFFERS, VERSION, Table
+from tacit.ledger.verification import check
 from tests.integration.test_stores import run
 
 OK, DUPLICATE, CONFLICT, UNKNOWN, EXPIRED = Settlement

@@ -8,10 +8,9 @@ import pytest
 from tacit.errors import LedgerUnavailable
 from tacit.guarantees import Guarantee
 from tacit.ledger import PrivacyLedger
-from tacit.ledger.stores.interface import Query
+from tacit.ledger.stores.interface import TEXTS, Query
 from tacit.ledger.stores.postgresql import PostgresqlStore
-from tacit.ledger.stores.postgresql_session import WRITING
-from tacit.ledger.stores.schema import TEXTS
+from tacit.ledger.stores.postgresql_wire import WRITING
 from tests.integration.conftest import NAMES
 from tests.integration.on_a_server import BOOK, COST, TEXT, charges, end_sessions, ledger_database
 
@@ -122,7 +121,7 @@ def test_a_commit_waits_for_the_disk_whatever_the_database_says(postgresql, uri,
         postgresql.run(f"ALTER ROLE postgres SET synchronous_commit = {found}")
         try:
             store = PostgresqlStore(uri)
-            assert store._wire.run(b"SHOW synchronous_commit") == [(wanted,)]
+            assert store._session.run(b"SHOW synchronous_commit") == [(wanted,)]
             store.close()
         finally:
             postgresql.run("ALTER ROLE postgres RESET synchronous_commit")

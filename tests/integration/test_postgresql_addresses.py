@@ -11,9 +11,9 @@ import pytest
 from tacit.errors import InvalidParameter, LedgerDamaged, LedgerError, LedgerExists, LedgerUnavailable
 from tacit.guarantees import ONE_USER
 from tacit.ledger import Budget, PrivacyLedger
+from tacit.ledger.stores.interface import ENTRIES, SUBJECTS
 from tacit.ledger.stores.postgresql import PostgresqlStore
-from tacit.ledger.stores.postgresql_session import READING, WRITING
-from tacit.ledger.stores.schema import ENTRIES, SUBJECTS
+from tacit.ledger.stores.postgresql_wire import READING, WRITING
 from tests.integration.conftest import GUARDED, PASSWORD
 from tests.integration.on_a_server import BOOK, COST, end_sessions
 
@@ -71,7 +71,7 @@ def test_a_table_that_is_gone_is_damage(postgresql, uri, ledger):
 def test_a_schema_of_something_else_is_left_alone(postgresql, uri):
     postgresql.run("CREATE SCHEMA tacit", uri)
     postgresql.run("CREATE TABLE tacit.other (a int)", uri)
-    with pytest.raises(LedgerExists, match="something else"):
+    with pytest.raises(LedgerExists, match="holds other tables"):
         PrivacyLedger.create(uri)
 
 

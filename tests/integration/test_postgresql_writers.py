@@ -13,9 +13,9 @@ from tacit.errors import LedgerUnavailable, TacitError
 from tacit.guarantees import ONE_USER
 from tacit.ledger import Budget, PrivacyLedger, Terms
 from tacit.ledger.chain import lane_of
+from tacit.ledger.stores.interface import TEXTS
 from tacit.ledger.stores.postgresql import PostgresqlStore
-from tacit.ledger.stores.postgresql_session import WRITING
-from tacit.ledger.stores.schema import TEXTS
+from tacit.ledger.stores.postgresql_wire import WRITING
 from tests.integration.conftest import NAMES
 from tests.integration.on_a_server import BOOK, COST, TEXT, charges
 
@@ -201,7 +201,7 @@ def test_every_plan_uses_whole_keys_from_the_first_charge_on(postgresql, uri, le
     for names in (["hourly"], ["hourly", "daily", "subject-1"]):
         ledger.charge_many([(name, f"r-{len(names)}", COST) for name in names])
         ledger.release(names[0], "kept", COST, lambda: b"content")
-    wire = ledger._store._wire  # type: ignore[attr-defined]
+    wire = ledger._store._session  # type: ignore[attr-defined]
     explained = 0
     for statement, name in list(wire._prepared.items()):
         if b"$" in statement and b" lanes " not in statement:  # there are few lanes

@@ -14,10 +14,19 @@ import pytest
 
 from tacit.errors import LedgerDamaged, LedgerExists, LedgerMissing, LedgerTooNew, LedgerUnavailable
 from tacit.ledger.chain import Tip
-from tacit.ledger.stores import create_store, is_postgresql, open_store, postgresql_statements, sqlite_files
-from tacit.ledger.stores.interface import AlreadyThere, Query, Row, Store
-from tacit.ledger.stores.origin import starting_rows
-from tacit.ledger.stores.schema import ACCOUNTS, MIGRATIONS, SUBJECTS, TEXTS, VERSION
+from tacit.ledger.stores import create_store, is_postgresql, open_store, postgresql, sqlite_files
+from tacit.ledger.stores.interface import (
+    ACCOUNTS,
+    MIGRATIONS,
+    SUBJECTS,
+    TEXTS,
+    VERSION,
+    AlreadyThere,
+    LedgerStore,
+    Query,
+    Row,
+    starting_rows,
+)
 
 BOOK = "privacy"
 TEXT = Query("SELECT text FROM texts WHERE digest = ?", ("bytes",))
@@ -42,20 +51,20 @@ def subject(number: int, name: str, total: int = 0) -> Row:
     return (number, name, b"terms", total, 0, 0, number * 1_000_000, number.to_bytes(8, "big"))
 
 
-def insert(store: Store, *parts: list[Row]) -> None:
+def insert(store: LedgerStore, *parts: list[Row]) -> None:
     """Inserts texts, all in one transaction."""
     with store.write(BOOK, [0, 1]) as writer:
         for rows in parts:
             writer.insert(TEXTS, rows)
 
 
-def texts_in(store: Store) -> int:
+def texts_in(store: LedgerStore) -> int:
     with store.read() as reader:
         return sum(1 for _ in reader.stream("SELECT digest FROM texts"))
 
 
 @pytest.fixture
-def store(target: str) -> Iterator[Store]:
+def store(target: str) -> Iterator[LedgerStore]:
     store = create_store(target, lanes=4)
     yield store
     store.close()
@@ -133,7 +142,7 @@ def test_of_several_processes_that_create_at_once_one_wins(target):
 
 def first_version(target: str) -> dict[str, str]:
     """A ledger as version 1 made it, with something in it; its facts."""
-    types = postgresql_statements.TYPES if is_postgresql(target) else sqlite_files.TYPES
+    types = postgresql.TYPES if is_postgresql(target) else sqlite_files.TYPES
     statements = ["CREATE SCHEMA tacit"] if is_postgresql(target) else []
     statements += [table.definition(types) for table in MIGRATIONS[0].tables]
     statements += list(MIGRATIONS[0].statements)
@@ -157,7 +166,7 @@ def literal(target: str, value: object) -> str:
 
 def test_a_ledger_of_version_1_is_brought_up_to_date_with_all_that_it_holds(target):
     facts = first_version(target)
-    opened: list[Store] = []
+    opened: list[LedgerStore] = []
     threads = [threading.Thread(target=lambda: opened.append(open_store(target))) for _ in range(3)]
     for thread in threads:
         thread.start()

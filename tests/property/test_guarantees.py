@@ -37,7 +37,7 @@ from tacit.guarantees import (
     tight,
     within,
 )
-from tacit.guarantees.rounding import sqrt_down, sqrt_up
+from tacit.guarantees.arithmetic import sqrt_down, sqrt_up
 
 epsilons = st.floats(1e-6, 20.0)
 deltas = st.floats(1e-12, 0.01)

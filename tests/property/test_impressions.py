@@ -10,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import Conflict
-from tacit.ledger import opened
-from tacit.ledger.chain import lane_of
-from tacit.ledger.clock import DAY
-from tacit.ledger.impressions import ImpressionLedger
-from tacit.ledger.reporting import MOST_MICROS, Counted, Report
-from tacit.ledger.totals import ItemTotal
+from tacit.ledger import book
+from tacit.ledger.chain import DAY, lane_of
+from tacit.ledger.impressions import ImpressionLedger, Report
+from tacit.ledger.tally import MOST_MICROS, Counted, ItemTotal
 from tests.unit.ledger.impression_reference import faults
 
 START = date(2026, 11, 28)
@@ -65,7 +63,7 @@ class Model:
 def test_the_ledger_says_what_a_dict_would_say(
     lanes: int, many: int, made: list[tuple[int, bool, list[Report]]], one: int, other: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, patch.object(opened, "_MANY", many):
+    with tempfile.TemporaryDirectory() as folder, patch.object(book, "_MANY", many):
         path, model, today = Path(folder) / "ledger.db", Model(lanes), FIRST
 
         def clock() -> int:

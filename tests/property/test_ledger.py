@@ -25,9 +25,9 @@ from tacit.errors import (
 )
 from tacit.guarantees import ONE_PROFILE, ONE_USER, Guarantee, Loss, LossKind, approximate, nothing, pure
 from tacit.ledger import Accounting, Budget, Cost, Period, PrivacyLedger, Receipt, Terms, price
-from tacit.ledger.accounting import allowance
+from tacit.ledger.budgets import allowance
 from tacit.ledger.chain import lane_of
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 
 HOUR, DAY = 3_600_000_000, 86_400_000_000
 START = int(datetime(2028, 2, 28, 23, 59, 59, tzinfo=UTC).timestamp()) * 1_000_000  # a leap day comes next

@@ -35,9 +35,9 @@ from tacit.mechanisms import (
     VectorLaplace,
     VoteTotals,
 )
-from tacit.mechanisms.grid import STEPS, bounded_row_sum
-from tacit.mechanisms.samplers.choice import choose, choose_one
+from tacit.mechanisms.inputs import STEPS, bounded_row_sum
 from tacit.mechanisms.samplers.coins import exponential_coins, few_exponential_coins
+from tacit.mechanisms.samplers.subsets import choose, choose_one
 from tests.unit.mechanisms.scripted import ScriptedNoise, further, native
 
 MP = mpmath.MPContext()

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tacit.errors import InvalidMessage
 from tacit.mechanisms import VectorLaplace
 from tacit.messages.multi_selection import LEAST_ETA, MOST_ETA, MOST_STEPS, ModelKind, Reply, Request, Signal
-from tacit.models.local_models import LinearMap, PrincipalComponents
+from tacit.models.multi_selection import LinearMap, PrincipalComponents
+from tests.releases import message_of
 
 steps = st.lists(st.integers(-MOST_STEPS, MOST_STEPS), min_size=1, max_size=40)
 etas = st.fractions(LEAST_ETA, MOST_ETA, max_denominator=4 * 10**8)  # the numerator then has 32 bits too
@@ -23,7 +24,7 @@ def signals(draw: st.DrawFn) -> Signal:
     eta, bits = draw(etas), draw(st.integers(0, 30))
     if draw(st.booleans()):
         return Signal.nothing(draw(st.integers(1, 40)), eta, bits)
-    return Signal(np.array(draw(steps)), bits, eta, simulated=draw(st.booleans()))
+    return message_of(Signal, np.array(draw(steps)), bits, eta, simulated=draw(st.booleans()))
 
 
 @st.composite
@@ -169,7 +170,7 @@ def test_the_loss_is_at_most_the_grid_distance_over_eta_and_reaches_it(
     assert loss(output) <= bound + 1e-9
     beyond = np.where(here >= there, np.maximum(here, there) + 3, np.minimum(here, there) - 3)
     assert loss(beyond) == pytest.approx(bound, abs=1e-9)
-    signal = Signal(beyond, 4, eta)
+    signal = message_of(Signal, beyond, 4, eta)
     assert loss(beyond) <= signal.guarantee.epsilon * float(np.abs(here - there).sum()) / 16 + 1e-9
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tacit.errors import Conflict, LedgerUnavailable
 from tacit.ledger import DisplayLedger, DisplayState, ImpressionLedger, ItemTotal, Offered, Settlement
-from tacit.ledger.clock import SECOND
-from tacit.ledger.verification.check import check
+from tacit.ledger.chain import SECOND
+from tacit.ledger.verification import check
 from tests.unit.ledger.impression_reference import faults
 
 START = 1_800_000_000  # seconds

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.device import Choice, Device, Limits
-from tacit.device.choosing import LEAST_EPSILON
-from tacit.device.private_selection import epsilon_of, mechanism_of, probabilities, select
+from tacit.device.private_selection import LEAST_EPSILON, epsilon_of, mechanism_of, probabilities, select
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.ledger import Budget
 from tacit.messages.private_selection import Bounding, Candidate, Impression, Offer, Policy, Rule
+from tests.releases import message_of
 from tests.unit.device.small_world import SHOP, Clock
 
 EXPIRES = 1_794_834_000
@@ -93,7 +93,7 @@ qualities = st.one_of(
 def test_every_offer_gets_items_of_it_within_the_limits_and_the_budget(
     device: Device, offer: Offer, quality: Any, server: str
 ) -> None:
-    scorer = device._private_scorer
+    scorer = device._private_selection._scorer
     assert isinstance(scorer, Anything)
     scorer.given = quality
     left = BUDGET - device.statement(server).spent.amount / 1e9
@@ -113,7 +113,7 @@ def test_every_offer_gets_items_of_it_within_the_limits_and_the_budget(
         assert choice.policy == (offer.policy if applies and fits else offer.policy.without_cost())
     assert device.statement(server).spent.amount <= BUDGET * 1e9
     assert device.choose(offer, server) == choice
-    assert device.shown(choice) == Impression(offer.token, choice.items)
+    assert device.shown(choice) == message_of(Impression, offer.token, choice.items)
 
 
 def broken(offer: dict[str, Any], path: list[Any], value: Any) -> Any:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tacit.ledger import ImpressionLedger, Settlement
 from tacit.messages.private_selection import Impression, Offer, OfferRequest, Rule
-from tacit.models.policy_choice import Spread, choose, prior_draws, value
-from tacit.server import Listings, PrivateSelection, pricing, ranked
+from tacit.models.private_selection import Spread, choose, prior_draws, value
+from tacit.server import Listings, PrivateSelection, listings, ranked
+from tests.releases import message_of
 
 MONEY = st.one_of(st.integers(0, 50), st.integers(0, 10**15))
 LISTED = st.lists(st.tuples(MONEY, st.integers(0, 10**6)), min_size=1, max_size=12)
@@ -23,7 +24,7 @@ def test_no_price_is_above_the_own_score_or_below_the_reserve(listed: list[tuple
     bids, ppm = zip(*listed, strict=True)
     ranking = ranked(bids, ppm, reserve)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pricing, "_FEW", 0)
+        patched.setattr(listings, "_FEW", 0)
         assert ranked(bids, ppm, reserve) == ranking  # by numpy as one by one
     assert sorted(ranking.order) == [place for place, bid in enumerate(bids) if bid >= reserve]
     for place, score, price in zip(ranking.order, ranking.scores, ranking.prices, strict=True):
@@ -138,5 +139,5 @@ def test_every_offer_is_well_formed_and_bills_what_was_priced(
         assert consenting.candidates == not_consenting.candidates
     shown = data.draw(st.sampled_from(consenting.items))
     before = ledger.item(shown).micros
-    assert shop.bill(Impression(consenting.token, (shown,))) is Settlement.OK
+    assert shop.bill(message_of(Impression, consenting.token, (shown,))) is Settlement.OK
     assert ledger.item(shown).micros - before == prices[shown]

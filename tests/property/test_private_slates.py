@@ -12,9 +12,10 @@ from tacit.curator import Route, plan
 from tacit.errors import InvalidMessage
 from tacit.guarantees import ONE_USER, Guarantee, nothing, pure
 from tacit.ledger import Accounting, Budget, Terms, price
-from tacit.ledger.accounting import allowance
+from tacit.ledger.budgets import allowance
 from tacit.messages.private_slates import Popularity, Similarity, Slate
-from tacit.models.released_slates import from_counts, from_kernel
+from tacit.models.dpp.tempered import from_counts, from_kernel
+from tests.releases import message_of
 
 ids = st.one_of(
     st.lists(st.integers(-(2**53), 2**53), min_size=1, max_size=8, unique=True),
@@ -35,14 +36,14 @@ def messages(draw: st.DrawFn) -> Slate | Popularity | Similarity:
     items, guarantee = tuple(draw(ids)), draw(guarantees)
     kind, count = draw(st.integers(0, 2)), len(items)
     if kind == 0:
-        return Slate(items, draw(st.sampled_from(list(Route))).value, guarantee)
+        return message_of(Slate, items, draw(st.sampled_from(list(Route))).value, guarantee)
     if kind == 1:
         numbers = np.array(draw(st.lists(steps, min_size=count, max_size=count)), dtype=np.int64)
-        return Popularity(items, numbers, draw(worth), guarantee)
+        return message_of(Popularity, items, numbers, draw(worth), guarantee)
     numbers = np.array(draw(st.lists(steps, min_size=count**2, max_size=count**2)), dtype=np.int64).reshape(
         count, count
     )
-    return Similarity(items, np.triu(numbers) + np.triu(numbers, 1).T, draw(worth), guarantee)
+    return message_of(Similarity, items, np.triu(numbers) + np.triu(numbers, 1).T, draw(worth), guarantee)
 
 
 @settings(deadline=None)

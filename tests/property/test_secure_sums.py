@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.entity.masking import SecureParty
+from tacit.entity.secure_sum import SecureParty
 from tacit.errors import TooFewEntities
 from tacit.models.secure_sum import least_fewest
 from tests.unit.server.secure_runs import World, names, session_of

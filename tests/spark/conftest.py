@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tacit.engines.spark.session import local_session
+from tacit.engines.spark.tables import local_session
 from tests.spark.cluster import BRIEF
 
 

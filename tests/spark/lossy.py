@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from tacit.engines.spark.items import coded
 from tacit.engines.spark.rows import SparkRows
-from tacit.engines.spark.tables import read_table
-from tacit.mechanisms.offset_sums import OffsetSums
-from tacit.mechanisms.rating_bounds import RatingBounds
+from tacit.engines.spark.tables import coded, read_table
+from tacit.mechanisms.rating_rows import RatingBounds
+from tacit.mechanisms.transfer_moments import OffsetSums
 
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 

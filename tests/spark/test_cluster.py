@@ -10,8 +10,8 @@ import pytest
 
 import tacit.engines.spark.__main__ as program
 from tacit.ledger import PrivacyLedger
-from tacit.mechanisms.offset_sums import OffsetSums
-from tacit.mechanisms.rating_bounds import RatingBounds
+from tacit.mechanisms.rating_rows import RatingBounds
+from tacit.mechanisms.transfer_moments import OffsetSums
 from tacit.messages.cross_domain import TransferModel
 from tacit.models.cross_domain.similarities import edges_of
 from tests.spark.cluster import Cluster, cluster
@@ -80,7 +80,7 @@ def test_a_private_release_is_charged_once_and_is_that_of_exact_totals(running: 
     for name in ("model.json", "again.json"):
         ran = running.submit(str(program.__file__), *words, "--out", tmp_path / name)
         assert ran.returncode == 0, ran.stderr[-3000:]
-    assert "sent again" in ran.stdout
+    assert "the same release as before" in ran.stdout
     assert (tmp_path / "model.json").read_bytes() == (tmp_path / "again.json").read_bytes()
     with PrivacyLedger.open(tmp_path / "curator.db") as ledger:
         assert ledger.statement("readers").charges == 1

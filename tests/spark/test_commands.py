@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tacit.curator import Curator
-from tacit.curator.cross_domain_rows import BothDomains
+from tacit.curator.cross_domain.domains import BothDomains
 from tacit.data.catalogue import Catalogue
-from tacit.data.scale import Scale
+from tacit.data.ratings import Scale
 from tacit.engines.spark.__main__ import main
-from tacit.engines.spark.items import coded
 from tacit.engines.spark.rows import SparkRows
+from tacit.engines.spark.tables import coded
 from tacit.ledger import Budget, PrivacyLedger
 from tacit.mechanisms.noise import ReplayedNoise
 from tacit.messages.cross_domain import TransferModel
@@ -99,7 +99,7 @@ def test_the_model_is_the_one_that_one_machine_makes(session: SparkSession, tmp_
     [
         (["--epsilon", "0"], 2, "epsilon must be"),
         (["--delta", "1"], 2, "delta must"),
-        (["--scale", "5", "1"], 2, "the scale must rise"),
+        (["--scale", "5", "1"], 2, "the low end of the scale must be below"),
         (["--items", "nowhere.parquet"], 1, "nowhere.parquet"),
         (["--out", "no/such/model.json"], 2, "--out must name a file in a folder"),
         (["--out", "/"], 2, "--out must name a file"),
@@ -155,7 +155,7 @@ def test_a_ledger_in_a_file_is_refused_where_the_driver_does_not_last(
             return getattr(session, other)
 
     assert main([*words, "--ledger", str(ledger)], Away()) == 2  # type: ignore[arg-type]
-    assert "does not last" in capsys.readouterr().err
+    assert "do not last" in capsys.readouterr().err
     assert not ledger.exists()
 
 
@@ -165,7 +165,7 @@ def test_a_model_is_not_written_over_the_ledger(
     place, ledger = str(tmp_path / "items.parquet"), tmp_path / "curator.db"
     same = ["--subject", "all", "--ledger", str(ledger), "--out", f"{tmp_path}/./curator.db"]
     assert main(["moments", place, "--items", place, "--scale", "1", "5", *same], session) == 2
-    assert "name the same place" in capsys.readouterr().err
+    assert "name the same file" in capsys.readouterr().err
     assert not ledger.exists()
 
 
@@ -198,7 +198,7 @@ def test_an_error_of_spark_is_one_line_without_its_text(
     place.write_bytes(content)
     assert main(["similarities", str(place), "--out", str(tmp_path / "out")], session) == 1
     told = capsys.readouterr().err
-    assert "Spark could not do it" in told
+    assert "Spark failed" in told
     assert "telltale" not in told
     assert told.count("\n") == 1
 

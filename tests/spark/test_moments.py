@@ -17,16 +17,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from tacit.engines.spark.items import coded
 from tacit.engines.spark.rows import SparkRows, tables
+from tacit.engines.spark.tables import coded
 from tacit.errors import InvalidData
 from tacit.mechanisms.noise import ReplayedNoise
-from tacit.mechanisms.offset_sums import OffsetSums
-from tacit.mechanisms.pair_moments import PairMoments
-from tacit.mechanisms.rating_bounds import RatingBounds
 from tacit.mechanisms.rating_moments import RatingMoments
-from tacit.mechanisms.totals import TotalsOnDemand
-from tacit.mechanisms.transfer_moments import TransferMoments
+from tacit.mechanisms.rating_rows import RatingBounds, TotalsOnDemand
+from tacit.mechanisms.transfer_moments import OffsetSums, PairMoments, TransferMoments
 from tests.spark.world import layered
 
 BOUNDS = RatingBounds(1.0, 5.0)
@@ -196,7 +193,7 @@ def test_a_worker_adds_up_nothing_where_a_user_might_come_twice(
     codes = pa.array(range(len(users)), pa.int32())
     whole = pa.table({"user": users, "code": codes, "value": [4.0] * len(users)})
     for size in (1, 2, 100):
-        with pytest.raises(InvalidData, match="do not ascend") as problem:
+        with pytest.raises(InvalidData, match="not in ascending order") as problem:
             list(tables(iter(whole.to_batches(max_chunksize=size)), 10))
         assert not any(str(user) in str(problem.value).split() for user in users)
 

@@ -4,16 +4,12 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tacit.engines.spark import paths
-from tacit.engines.spark.cleaning import cleaned
-from tacit.engines.spark.edges import EDGE, capped, edges
-from tacit.engines.spark.items import items_of, with_codes
-from tacit.engines.spark.tables import ratings_table
-from tacit.models.cross_domain import cleaning as one_cleaning
+from tacit.engines.spark import similarities
+from tacit.engines.spark.similarities import EDGE, capped, edges
+from tacit.engines.spark.tables import cleaned, items_of, ratings_table, with_codes
+from tacit.models.cross_domain import edges as one_cleaning
 from tacit.models.cross_domain.alter_egos import replacements
-from tacit.models.cross_domain.layers import Layer, layers
-from tacit.models.cross_domain.legs import pruned
-from tacit.models.cross_domain.similarities import edges_of
+from tacit.models.cross_domain.similarities import Layer, edges_of, layers, pruned
 from tacit.models.cross_domain.x_sim import XSim, x_sim
 from tests.spark.world import World, layered, small
 
@@ -28,10 +24,10 @@ class Found:
         self.items = items_of(ratings)
         self.coded = with_codes(ratings, self.items)
         self.edges = edges(self.coded, shrink=shrink, most_each=most_each)
-        self.layers = paths.layers(self.edges, self.items.frame, self.items.n_source)
+        self.layers = similarities.layers(self.edges, self.items.frame, self.items.n_source)
 
     def x_sim(self, k: int, by: str = "signed") -> DataFrame:
-        return paths.x_sim(paths.pruned(self.edges, self.layers, self.items.n_source, k, by))
+        return similarities.x_sim(similarities.pruned(self.edges, self.layers, self.items.n_source, k, by))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +78,7 @@ def test_the_known_x_sim_of_one_edge_each_and_the_known_replacements(tiny: Found
     found = tiny.x_sim(1)
     first = {row["target"]: row["x_sim"] for row in found.where("source = 0").collect()}
     assert {item: round(value, 6) for item, value in first.items()} == {3: 0.237541, 5: 0.230181}  # none of 0 and 4
-    chosen = paths.replacements(tiny.x_sim(10)).collect()
+    chosen = similarities.replacements(tiny.x_sim(10)).collect()
     assert {(row["source"], row["target"]) for row in chosen} == {(0, 3), (1, 3)}
 
 
@@ -115,7 +111,7 @@ def test_x_sim_and_replacements_equal_those_of_one_machine(deep: Found, k: int, 
     assert expected.values.nnz > 500
     assert same_x_sim(found, expected, world.n_source)
     chosen = replacements(expected)
-    rows, items = columns(paths.replacements(found), "source", "target")
+    rows, items = columns(similarities.replacements(found), "source", "target")
     assert np.array_equal(rows, np.flatnonzero(chosen >= 0))
     assert np.array_equal(items - world.n_source, chosen[chosen >= 0])
 
@@ -150,7 +146,7 @@ def test_capped_similarities_equal_those_of_one_machine(session: SparkSession) -
 def test_a_similarity_that_is_0_but_for_rounding_replaces_nothing(session: SparkSession) -> None:
     rows = [(0, 5, 1.2e-17, 1.0), (1, 5, 4e-13, 1.0), (2, 5, 6e-13, 1.0), (3, 5, -0.5, 1.0)]
     found = session.createDataFrame(rows, "source int, target int, x_sim double, certainty double")
-    assert [row["source"] for row in paths.replacements(found).collect()] == [2]
+    assert [row["source"] for row in similarities.replacements(found).collect()] == [2]
 
 
 def test_without_users_in_common_there_are_no_paths(session: SparkSession) -> None:

@@ -10,11 +10,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from tacit.data.scale import Scale
-from tacit.engines.spark.cleaning import cleaned, enough, latest, numbers
-from tacit.engines.spark.edges import capped
-from tacit.engines.spark.items import coded, with_codes
-from tacit.engines.spark.tables import ratings_table, read_table, write_table
+from tacit.data.ratings import Scale
+from tacit.engines.spark.similarities import capped
+from tacit.engines.spark.tables import (
+    cleaned,
+    coded,
+    enough,
+    latest,
+    numbers,
+    ratings_table,
+    read_table,
+    with_codes,
+    write_table,
+)
 from tacit.errors import InvalidData, MissingColumn, RatingOutsideScale, TacitError
 
 STARS = Scale(1.0, 5.0)
@@ -110,7 +118,7 @@ def test_items_and_domains_are_compared_byte_by_byte(session: SparkSession, tmp_
     assert [part.ids.tolist() for part in items.catalogues()] == [["Film", "film"], ["x"]]
     assert with_codes(ratings_table(plain), items).count() == 3
     shouted = kept.withColumn("domain", F.upper("domain"))
-    with pytest.raises(InvalidData, match="another domain"):
+    with pytest.raises(InvalidData, match="a domain that is neither"):
         coded(shouted)
 
 
@@ -124,8 +132,8 @@ def test_items_and_domains_are_compared_byte_by_byte(session: SparkSession, tmp_
         (("secret", "a", -777.25, 1, "source"), RatingOutsideScale, "on the scale"),
         ((None, "a", 4.0, 1, "source"), InvalidData, "no user"),
         (("secret", None, 4.0, 1, "source"), InvalidData, "no item"),
-        (("secret", "a", 4.0, 1, "sauce"), InvalidData, "another domain"),
-        (("secret", "a", 4.0, 1, None), InvalidData, "another domain"),
+        (("secret", "a", 4.0, 1, "sauce"), InvalidData, "a domain that is neither"),
+        (("secret", "a", 4.0, 1, None), InvalidData, "a domain that is neither"),
     ],
 )
 def test_a_bad_row_is_refused_and_not_quoted(

@@ -8,7 +8,7 @@ from tacit.audit.cases import LESS_NOISE, Draws, FromOutside
 from tacit.audit.twins.features import SeededNoise
 from tacit.audit.twins.mislabelled import with_less_noise
 from tacit.mechanisms import GaussianSum, LaplaceSum, Noise, ReplayedNoise, VectorLaplace
-from tacit.mechanisms.grid import STEPS
+from tacit.mechanisms.inputs import STEPS
 
 pytestmark = pytest.mark.statistical
 
@@ -48,9 +48,9 @@ def test_the_sampler_of_a_wrong_scale_fails_its_own_audit(noise: Noise) -> None:
     drawn = distribution.off_by(real).release(np.zeros((1, 100_000)), noise).value.steps
 
     def fit(law: GaussianSum) -> float:
-        return distribution.lattice_p_value(drawn, lambda n: lattice.gaussian_tail(-n, law.variance_in_steps))
+        return distribution.lattice_p_value(drawn, lambda n: lattice.gaussian_tail(-n, law.noise_law.width))
 
-    loss = lattice.gaussian_epsilon(STEPS, real.variance_in_steps, real.delta)
+    loss = lattice.gaussian_epsilon(STEPS, real.noise_law.width, real.delta)
     assert not check.sampled(real, fit(real), fit(distribution.off_by(real)), loss=loss, draws=100_000).holds
 
 

@@ -11,14 +11,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tacit.models.dpp import catalogue_free, laws
-from tacit.models.dpp.chain_rule import projection_samples
-from tacit.models.dpp.coins import Coins, RngCoins
-from tacit.models.dpp.dense import DenseSampler
-from tacit.models.dpp.elementary import choose, log_table
-from tacit.models.dpp.filling import fill
-from tacit.models.dpp.split import SplitSampler
-from tacit.models.dpp.unconstrained import UnconstrainedSampler
+from tacit.models.dpp import laws, projection
+from tacit.models.dpp.laws import Coins, RngCoins, choose, log_table
+from tacit.models.dpp.projection import projection_samples
+from tacit.models.dpp.samplers import DenseSampler, SplitSampler, UnconstrainedSampler, fill
 from tests.contracts.mechanism import ALARM, chi_square
 
 pytestmark = pytest.mark.statistical
@@ -133,12 +129,12 @@ def test_more_rounds_of_proposals_do_not_move_the_law(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     """Two proposals a round: nearly every slate is taken up again, several times, with what it picked before."""
-    offer = catalogue_free.propose
+    offer = projection.propose
 
     def few(vectors: Any, running: Any, chosen: Any, sizes: Any, _: int, coins: Coins) -> Any:
         return offer(vectors, running, chosen, sizes, 2, coins)
 
-    monkeypatch.setattr(catalogue_free, "propose", few)
+    monkeypatch.setattr(projection, "propose", few)
     rows = rows_of("plain")
     counts = counted(SplitSampler(rows, SIGMA, 4, scan=False).draw_many(DRAWS // 2, RngCoins(rng)))
     assert chi_square(counts, k_law(kernel_of(rows), 4)) > REFUSED
@@ -154,8 +150,8 @@ def test_projections_have_their_law_and_proposals_without_distances_do_not(
     if scanned:
         counts = counted(projection_samples(vectors, np.tile(np.arange(3), (DRAWS, 1)), coins))
     else:
-        running = catalogue_free.running_squares(vectors)
-        counts = counted(catalogue_free.sample(vectors, running, np.tile(np.arange(3), (DRAWS, 1)), coins))
+        running = projection.running_squares(vectors)
+        counts = counted(projection.samples_by_proposal(vectors, running, np.tile(np.arange(3), (DRAWS, 1)), coins))
     assert chi_square(counts, law) > REFUSED
     lengths = np.square(vectors).sum(axis=0)  # a twin that only refuses repeats: items by their lengths alone
     twin = np.argsort(rng.exponential(size=(DRAWS, N)) / lengths, axis=1)[:, :3]

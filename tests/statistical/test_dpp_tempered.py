@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from tacit.models.dpp.coins import RngCoins
-from tacit.models.dpp.laws import k_dpp_law, subsets
+from tacit.models.dpp.laws import RngCoins, k_dpp_law, subsets
 from tacit.models.dpp.tempered import TemperedSampler
 
 pytestmark = pytest.mark.statistical

@@ -67,7 +67,7 @@ def test_the_sum_of_the_fewest_honest_shares_has_the_whole_variance(noise: Noise
 def test_numbers_have_noise_of_their_own_and_one_draw_for_all_is_told(noise: Noise) -> None:
     share = GramShare(1448, range(1448), 0.1, DELTA)
     first, second = (share.release([], noise).value.steps for _ in range(2))
-    spread = math.sqrt(share.variance_in_steps)
+    spread = math.sqrt(share.noise_law.width)
 
     def even(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
         places = [np.floor(stats.norm.cdf(draws / spread) * 8).astype(np.int64).clip(0, 7) for draws in (one, other)]

@@ -7,7 +7,7 @@ import pytest
 
 from tacit.audit.distribution import lattice_p_value
 from tacit.mechanisms import Noise, VectorLaplace
-from tacit.mechanisms.samplers import discrete_laplace
+from tacit.mechanisms.samplers import integers
 from tacit.messages.multi_selection import Signal
 
 pytestmark = pytest.mark.statistical
@@ -21,5 +21,5 @@ def test_a_million_numbers_of_signals_have_the_discrete_laplace_law(eta: Fractio
     drawn = np.concatenate([Signal.from_release(mechanism.release(features, noise), eta).steps for _ in range(16)])
     around = drawn.astype(np.int64) - (1 << 18)
     scale = eta * (1 << 20)
-    assert lattice_p_value(around, lambda n: discrete_laplace.cdf(n, scale)) > ALARM
-    assert lattice_p_value(around, lambda n: discrete_laplace.cdf(n, scale * 11 / 10)) < ALARM
+    assert lattice_p_value(around, lambda n: integers.discrete_laplace_cdf(n, scale)) > ALARM
+    assert lattice_p_value(around, lambda n: integers.discrete_laplace_cdf(n, scale * 11 / 10)) < ALARM

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.audit.distribution import lattice_p_value
-from tacit.mechanisms.samplers import rounded_gaussian
+from tacit.mechanisms.samplers import integers
 from tests.contracts.mechanism import ALARM, chi_square
 
 pytestmark = pytest.mark.statistical
@@ -19,10 +19,10 @@ DRAWS = 200_000
     "variance", [Fraction(1, 5), Fraction(1), Fraction(50, 3), Fraction(10**6, 7), Fraction(1 << 62)], ids=str
 )
 def test_draws_have_the_law_and_no_other(variance: Fraction, noise: Any) -> None:
-    draws = rounded_gaussian.sample(variance, DRAWS, noise)
+    draws = integers.sample_rounded_gaussian(variance, DRAWS, noise)
 
     def fit(other: Fraction) -> float:
-        return lattice_p_value(draws, lambda n: rounded_gaussian.tail(-n, other))
+        return lattice_p_value(draws, lambda n: integers.rounded_gaussian_tail(-n, other))
 
     assert fit(variance) > ALARM
     assert fit(variance * Fraction(9, 10)) < ALARM
@@ -30,14 +30,14 @@ def test_draws_have_the_law_and_no_other(variance: Fraction, noise: Any) -> None
 
 
 def test_low_digits_are_uniform_and_signs_are_even(noise: Any) -> None:
-    draws = rounded_gaussian.sample(Fraction(1 << 62), DRAWS, noise)
+    draws = integers.sample_rounded_gaussian(Fraction(1 << 62), DRAWS, noise)
     assert chi_square(np.bincount(draws & 255, minlength=256), np.full(256, 1 / 256)) > ALARM
     signs = np.bincount((draws[:-1] > 0).astype(np.int64) * 2 + (draws[1:] > 0), minlength=4)
     assert chi_square(signs, np.full(4, 0.25)) > ALARM
 
 
 def test_a_small_deviation_rounds_to_zero_as_often_as_it_should(noise: Any) -> None:
-    draws = rounded_gaussian.sample(Fraction(1, 16), DRAWS, noise)
+    draws = integers.sample_rounded_gaussian(Fraction(1, 16), DRAWS, noise)
     beyond = math.erfc(2.0 / math.sqrt(2.0))
     counts = np.array([(draws == 0).sum(), (draws == 1).sum(), (draws == -1).sum(), (abs(draws) > 1).sum()])
     law = np.array([1.0 - beyond, beyond / 2.0, beyond / 2.0, 0.0])

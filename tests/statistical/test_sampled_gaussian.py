@@ -23,5 +23,5 @@ def test_releases_have_the_law_of_a_step_and_no_other(noise: Any) -> None:
         assert chi_square(counts, CASE.law(CASE.make(epsilon), RAW)) < ALARM
     for rate in (0.15, 0.35):
         wrong = replace(mechanism, rate=rate)
-        object.__setattr__(wrong, "variance_in_steps", mechanism.variance_in_steps)  # the same noise, other coins
+        object.__setattr__(wrong, "noise_law", mechanism.noise_law)  # the same noise, other coins
         assert chi_square(counts, CASE.law(wrong, RAW)) < ALARM

@@ -7,11 +7,18 @@ import numpy as np
 import opendp.prelude as dp
 import pytest
 
-from tacit.mechanisms.samplers import discrete_gaussian, discrete_laplace
-from tacit.mechanisms.samplers.choice import choose, choose_one
-from tacit.mechanisms.samplers.coins import bernoulli, exponential_coins, few_exponential_coins, geometric
-from tacit.mechanisms.samplers.decide import exponential_bounds, logistic_bounds
-from tacit.mechanisms.samplers.uniform import below, below_each
+from tacit.mechanisms.samplers import integers
+from tacit.mechanisms.samplers.coins import (
+    below,
+    below_each,
+    bernoulli,
+    exponential_bounds,
+    exponential_coins,
+    few_exponential_coins,
+    geometric,
+    logistic_bounds,
+)
+from tacit.mechanisms.samplers.subsets import choose, choose_one
 from tests.contracts.mechanism import ALARM, chi_square, two_sample
 from tests.unit.mechanisms import reference
 
@@ -38,13 +45,13 @@ def with_tails(law: Any, first: int, last: int) -> np.ndarray:
 
 @pytest.mark.parametrize("scale", [Fraction(1, 5), Fraction(1), Fraction(7, 3), Fraction(20), Fraction(1000, 3)])
 def test_discrete_laplace_has_its_law_and_no_other(scale: Fraction, noise: Any) -> None:
-    draws = discrete_laplace.sample(scale, DRAWS, noise)
+    draws = integers.sample_discrete_laplace(scale, DRAWS, noise)
     last = int(8 * scale) + 3
-    law = with_tails(lambda n: discrete_laplace.pmf(n, scale), -last, last)
+    law = with_tails(lambda n: integers.discrete_laplace_pmf(n, scale), -last, last)
     counts = counted(draws, -last, last)
     assert chi_square(counts, law) > ALARM
     for factor in (Fraction(10, 11), Fraction(11, 10)):
-        other = with_tails(lambda n, s=scale * factor: discrete_laplace.pmf(n, s), -last, last)
+        other = with_tails(lambda n, s=scale * factor: integers.discrete_laplace_pmf(n, s), -last, last)
         assert chi_square(counts, other) < ALARM
 
 
@@ -52,10 +59,10 @@ def test_discrete_laplace_has_its_law_and_no_other(scale: Fraction, noise: Any) 
 def test_wide_discrete_laplace_noise_has_uniform_low_digits_and_the_right_quantiles(
     scale: Fraction, noise: Any
 ) -> None:
-    draws = discrete_laplace.sample(scale, DRAWS, noise)
+    draws = integers.sample_discrete_laplace(scale, DRAWS, noise)
     assert chi_square(np.bincount(draws & 255, minlength=256), np.full(256, 1 / 256)) > ALARM
     cells = 64
-    rank = np.floor(discrete_laplace.cdf(draws, scale) * cells).astype(np.int64).clip(0, cells - 1)
+    rank = np.floor(integers.discrete_laplace_cdf(draws, scale) * cells).astype(np.int64).clip(0, cells - 1)
     assert chi_square(np.bincount(rank, minlength=cells), np.full(cells, 1 / cells)) > ALARM
 
 
@@ -64,8 +71,8 @@ def test_few_digits_and_a_high_coin_make_the_same_geometric_law(digits: int, noi
     """With so few digits the high coin, which is rare in production, decides most draws."""
     scale = Fraction(3)
     bounds = [logistic_bounds((1 << i) / scale) for i in range(digits)] + [exponential_bounds((1 << digits) / scale)]
-    floor = np.array([[discrete_laplace._floor16(bound)] for bound in bounds], dtype=np.uint16)
-    draws = discrete_laplace._geometric(discrete_laplace._Digits(tuple(bounds), floor), 30_000, noise)
+    floor = np.array([[integers._floor16(bound)] for bound in bounds], dtype=np.uint16)
+    draws = integers._geometric(integers._Digits(tuple(bounds), floor), 30_000, noise)
     q = np.exp(-1.0 / 3.0)
     law = (1 - q) * q ** np.arange(40)
     law[-1] = q**39
@@ -74,8 +81,8 @@ def test_few_digits_and_a_high_coin_make_the_same_geometric_law(digits: int, noi
 
 def test_neighbouring_coordinates_and_chunks_are_independent(noise: Any) -> None:
     scale = Fraction(2)
-    draws = np.clip(discrete_laplace.sample(scale, DRAWS, noise), -3, 3) + 3
-    law = with_tails(lambda n: discrete_laplace.pmf(n, scale), -3, 3)
+    draws = np.clip(integers.sample_discrete_laplace(scale, DRAWS, noise), -3, 3) + 3
+    law = with_tails(lambda n: integers.discrete_laplace_pmf(n, scale), -3, 3)
     for apart in (1, 8, 1 << 14):
         pairs = np.bincount(7 * draws[:-apart] + draws[apart:], minlength=49)
         assert chi_square(pairs, np.outer(law, law).ravel()) > ALARM
@@ -83,10 +90,10 @@ def test_neighbouring_coordinates_and_chunks_are_independent(noise: Any) -> None
 
 def test_sign_and_magnitude_are_independent_and_zero_is_single(noise: Any) -> None:
     scale = Fraction(1)
-    draws = discrete_laplace.sample(scale, DRAWS, noise)
+    draws = integers.sample_discrete_laplace(scale, DRAWS, noise)
     counts = counted(draws, -4, 4)
-    assert chi_square(counts, with_tails(lambda n: discrete_laplace.pmf(n, scale), -4, 4)) > ALARM
-    doubled = with_tails(lambda n: discrete_laplace.pmf(n, scale), -4, 4)
+    assert chi_square(counts, with_tails(lambda n: integers.discrete_laplace_pmf(n, scale), -4, 4)) > ALARM
+    doubled = with_tails(lambda n: integers.discrete_laplace_pmf(n, scale), -4, 4)
     doubled[4] *= 2.0  # what a sampler without the redraw of -0 would do
     assert chi_square(counts, doubled / doubled.sum()) < ALARM
 
@@ -94,8 +101,8 @@ def test_sign_and_magnitude_are_independent_and_zero_is_single(noise: Any) -> No
 @pytest.mark.parametrize("scale", [Fraction(2, 3), Fraction(5, 2)])
 def test_discrete_laplace_agrees_with_the_published_algorithm(scale: Fraction, noise: Any) -> None:
     slow = np.array([reference.sample_discrete_laplace(scale, noise) for _ in range(20_000)])
-    assert two_sample(discrete_laplace.sample(scale, 100_000, noise), slow) > ALARM
-    assert two_sample(discrete_laplace.sample(scale * Fraction(6, 5), 100_000, noise), slow) < ALARM
+    assert two_sample(integers.sample_discrete_laplace(scale, 100_000, noise), slow) > ALARM
+    assert two_sample(integers.sample_discrete_laplace(scale * Fraction(6, 5), 100_000, noise), slow) < ALARM
 
 
 # --- discrete Gaussian
@@ -105,12 +112,12 @@ def test_discrete_laplace_agrees_with_the_published_algorithm(scale: Fraction, n
     "variance", [Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(15, 4), Fraction(16), Fraction(1234, 7)]
 )
 def test_discrete_gaussian_has_its_law_and_no_other(variance: Fraction, noise: Any) -> None:
-    draws = discrete_gaussian.sample(variance, DRAWS, noise)
+    draws = integers.sample_discrete_gaussian(variance, DRAWS, noise)
     last = int(5 * float(variance) ** 0.5) + 2
     counts = counted(draws, -last, last)
-    assert chi_square(counts, with_tails(lambda n: discrete_gaussian.pmf(n, variance), -last, last)) > ALARM
+    assert chi_square(counts, with_tails(lambda n: integers.discrete_gaussian_pmf(n, variance), -last, last)) > ALARM
     for factor in (Fraction(10, 11), Fraction(11, 10)):
-        other = with_tails(lambda n, v=variance * factor: discrete_gaussian.pmf(n, v), -last, last)
+        other = with_tails(lambda n, v=variance * factor: integers.discrete_gaussian_pmf(n, v), -last, last)
         assert chi_square(counts, other) < ALARM
 
 
@@ -118,7 +125,7 @@ def test_wide_discrete_gaussian_noise_has_uniform_low_digits_and_the_right_quant
     from scipy import stats
 
     deviation = 3.7e9
-    draws = discrete_gaussian.sample(Fraction(deviation) ** 2, 100_000, noise)
+    draws = integers.sample_discrete_gaussian(Fraction(deviation) ** 2, 100_000, noise)
     assert chi_square(np.bincount(draws & 255, minlength=256), np.full(256, 1 / 256)) > ALARM
     rank = np.floor(stats.norm.cdf(draws / deviation) * 64).astype(np.int64).clip(0, 63)
     assert chi_square(np.bincount(rank, minlength=64), np.full(64, 1 / 64)) > ALARM
@@ -127,8 +134,8 @@ def test_wide_discrete_gaussian_noise_has_uniform_low_digits_and_the_right_quant
 @pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(11, 2)])
 def test_discrete_gaussian_agrees_with_the_published_algorithm(variance: Fraction, noise: Any) -> None:
     slow = np.array([reference.sample_discrete_gaussian(variance, noise) for _ in range(10_000)])
-    assert two_sample(discrete_gaussian.sample(variance, 100_000, noise), slow) > ALARM
-    assert two_sample(discrete_gaussian.sample(variance * Fraction(3, 2), 100_000, noise), slow) < ALARM
+    assert two_sample(integers.sample_discrete_gaussian(variance, 100_000, noise), slow) > ALARM
+    assert two_sample(integers.sample_discrete_gaussian(variance * Fraction(3, 2), 100_000, noise), slow) < ALARM
 
 
 # --- OpenDP, a second opinion
@@ -143,15 +150,15 @@ def opendp_draws(make: Any, metric: Any, scale: float, count: int) -> np.ndarray
 @pytest.mark.parametrize("scale", [0.5, 3.0, 40.0])
 def test_discrete_laplace_agrees_with_opendp(scale: float, noise: Any) -> None:
     theirs = opendp_draws(dp.m.make_laplace, dp.l1_distance(T="i64"), scale, 50_000)
-    assert two_sample(discrete_laplace.sample(Fraction(scale), 50_000, noise), theirs) > ALARM
-    assert two_sample(discrete_laplace.sample(Fraction(scale) * Fraction(6, 5), 50_000, noise), theirs) < ALARM
+    assert two_sample(integers.sample_discrete_laplace(Fraction(scale), 50_000, noise), theirs) > ALARM
+    assert two_sample(integers.sample_discrete_laplace(Fraction(scale) * Fraction(6, 5), 50_000, noise), theirs) < ALARM
 
 
 @pytest.mark.parametrize("deviation", [0.7, 3.0, 20.0])
 def test_discrete_gaussian_agrees_with_opendp(deviation: float, noise: Any) -> None:
     theirs = opendp_draws(dp.m.make_gaussian, dp.l2_distance(T="f64"), deviation, 50_000)
-    assert two_sample(discrete_gaussian.sample(Fraction(deviation) ** 2, 50_000, noise), theirs) > ALARM
-    assert two_sample(discrete_gaussian.sample(Fraction(deviation * 1.2) ** 2, 50_000, noise), theirs) < ALARM
+    assert two_sample(integers.sample_discrete_gaussian(Fraction(deviation) ** 2, 50_000, noise), theirs) > ALARM
+    assert two_sample(integers.sample_discrete_gaussian(Fraction(deviation * 1.2) ** 2, 50_000, noise), theirs) < ALARM
 
 
 # --- coins, geometric numbers, choices, uniform numbers

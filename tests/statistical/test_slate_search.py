@@ -13,7 +13,7 @@ import pytest
 from tacit.audit import slate_search
 from tacit.audit.slate_pairs import Setting, lost
 from tacit.guarantees import Relation
-from tacit.guarantees.slate_bounds import subset_epsilon
+from tacit.mechanisms.slates import subset_epsilon
 
 pytestmark = pytest.mark.statistical
 

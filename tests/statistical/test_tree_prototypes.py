@@ -13,8 +13,7 @@ import pytest
 from scipy import stats
 
 from tacit.mechanisms import FeatureBox, TreePrototypes
-from tacit.mechanisms.hyperplane_tree import Tree
-from tacit.mechanisms.tree_prototypes import NoisyAnswers
+from tacit.mechanisms.tree_prototypes import NoisyAnswers, Tree
 from tests.contracts.mechanism import ALARM, chi_square
 
 pytestmark = pytest.mark.statistical

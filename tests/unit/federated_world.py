@@ -13,7 +13,7 @@ from tacit.entity import Entity
 from tacit.errors import TacitError
 from tacit.ledger import Budget
 from tacit.messages.federated_prototypes import Manifest, Member, Role, catalogue_hash, public_of, sign
-from tacit.server.federation import Federation, Verdict
+from tacit.server.federated_prototypes import Federation, Verdict
 
 ITEMS = 40
 USERS = 40

@@ -58,7 +58,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "an eta of nothing": (lambda: device().ask(0), "from 0.001 to 10"),
     "picking from nothing": (lambda: device().pick(None), "server.answer"),  # type: ignore[arg-type]
     "titles of one": (lambda: device().titles(3), "a list or a tuple"),  # type: ignore[arg-type]
-    "showing no fill": (lambda: device().shown(None), "nothing is shown"),  # type: ignore[arg-type]
+    "showing no fill": (lambda: device().shown(None), "show nothing"),  # type: ignore[arg-type]
     "settling nothing": (lambda: device().settled(None, "ok"), "a Choice, an Impression"),  # type: ignore[arg-type]
     "a server without a store": (lambda: MultiSelection(None), "tacit.fit"),  # type: ignore[arg-type]
     "an unknown setting": (lambda: MultiSelection(STORE, magic=3), "the settings are draws"),
@@ -68,7 +68,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a slate larger than the catalogue": (lambda: curator().slate(k=21), "from 1 to 20, not 21"),
     "an epsilon as text": (lambda: curator().slate(k=2, epsilon="1"), "above 0, not '1'"),  # type: ignore[arg-type]
     "one item to choose among": (lambda: curator().slate(k=2, among=5), "`among` must be several"),  # type: ignore[arg-type]
-    "an unknown option": (lambda: curator().slate(k=2, colour=3), "further options are candidates"),
+    "an unknown option": (lambda: curator().slate(k=2, colour=3), "further options: candidates"),
     "titles of a text": (lambda: curator().titles("Heat"), "a list or a tuple, not str"),
     "a release of one domain": (lambda: curator().release(), "curator.slate\\(\\)"),
     "domains that are none": (lambda: tacit.data.TwoDomains.align(RATINGS, 3), "two sets of Ratings"),  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "writing what is no ratings": (lambda: tacit.data.write(3, "x"), "write\\(ratings, path\\)"),  # type: ignore[arg-type]
     "a catalogue of one": (lambda: entity(catalogue=5), "a catalogue must be several"),
     "a short key": (lambda: entity(key=b"short"), "32 bytes"),
-    "bytes that are no message": (lambda: entity().answer(b"x"), "no message of the protocol"),
+    "bytes that are no message": (lambda: entity().answer(b"x"), "not a message of the protocol"),
     "a constant that no manifest has": (lambda: federate(colour=3), "it has catalogue, items, epsilon"),
     "room for no reports": (lambda: tacit.shuffler.Shuffler("mail.db", most=0), "at least 1"),
     "a server without https": (lambda: tacit.Client("films.example", "me.db"), "https://host"),

@@ -32,10 +32,10 @@ NAMES = {
     """,
     "tacit.curator": """
         BothDomains ClickCounts ClickSum Curator NXMap Plan PrivateLookAlikes PrivateTraining PublishedXMap
-        Route TermSum factorise fit genre_centre plan
+        Route factorise fit genre_centre plan
     """,
     "tacit.data": """
-        COUNTS GENRES HALF_STARS MISSING_TIME STARS Catalogue DataSet Description Duplicates Entities Entry
+        COUNTS GENRES HALF_STARS MISSING_TIME STARS Catalogue DataSet DataSetInfo Description Duplicates Entities
         Impressions ItemId Outside Provenance Ratings Scale Split TwoDomains UserId available by_time crossfold
         from_arrays hold_out_users holdout leave_out_per_user load load_ratings mix read read_amazon read_eicu
         read_movielens read_movielens_small read_open_bandit read_pair read_table synthetic synthetic_counts
@@ -82,7 +82,7 @@ NAMES = {
         LaplaceNoisyMax LaplaceSum LocalSwaps NaturalSlate NaturalSubset Noise NoisyMoments NoisyOffsets
         NoisyPairs NoisyTransfer OffsetSums PairMoments Peeling PermuteAndFlip PopularityShare PrivatePartition
         PrivateReplacement ProfileBounds ProfileScores Prototypes RandomisedResponse RatingBounds RatingMoments
-        ReplayedNoise RowsOnDemand SampledGaussian ScaledScores ScoreSource SimilarityAfterTest SmoothSimilarity
+        ReplayedNoise RowsOnDemand SampledGaussian ScaledScores ScoreSource
         SparseRecovery SparseVector SystemNoise TemperedSlate TopResponse TotalsOnDemand TransferMoments
         TreePrototypes VectorLaplace VoteTotals moment_rhos
     """,
@@ -113,7 +113,7 @@ NAMES = {
         gram_from secure_sum
     """,
     "tacit.models.cross_domain": """
-        HonestXMap ItemBased LeastSquares Transfer TransferSettings UserBased XSim
+        HonestXMap ItemBased Transfer TransferSettings XSim
     """,
     "tacit.models.dpp": """
         DenseSampler SplitSampler TemperedSampler UnconstrainedSampler greedy_map
@@ -122,8 +122,8 @@ NAMES = {
         COMMITMENT_BYTES SHARE_BYTES SumPlan SumSession least_fewest
     """,
     "tacit.server": """
-        Algorithm BlindTokens ClickEstimate Estimate Exploration Explored Federation Listings LocalModel
-        MultiSelection OnDisk PlainTokens Population PriceRule PrivateSelection PrivateSlates Ranking Settings
+        Algorithm AnswerSettings BlindTokens ClickEstimate Estimate Exploration ExploredOffer Federation Listings LocalModel
+        MultiSelection OnDisk PlainTokens Population PriceRule PrivateSelection PrivateSlates Ranking
         SettledBatch ShuffledSelection Spread Verdict View click_estimate estimate listings_of ranked
     """,
     "tacit.service": """
@@ -133,8 +133,7 @@ NAMES = {
         Shuffler
     """,
     "tacit.systems": """
-        cross_domain federated_prototypes multi_selection private_selection private_selection_shuffled
-        private_slates
+        cross_domain federated_prototypes multi_selection private_selection private_slates transcript
     """,
 }
 ROOMS = [name for name in NAMES["tacit"].split() if name.islower() and name not in ("__version__", "fit")]

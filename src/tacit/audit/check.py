@@ -13,7 +13,7 @@ from tacit.audit import distribution, empirical, exact
 from tacit.audit.findings import By, Finding, Measure
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, LossKind
-from tacit.guarantees.zcdp import rho_of
+from tacit.guarantees.concentrated import rho_of
 
 
 class Claims(Protocol):

@@ -22,7 +22,6 @@ from tacit.audit.cases import (
     recoveries,
     responses,
     selection,
-    similarities,
     single,
     slates,
     sparse,
@@ -30,7 +29,6 @@ from tacit.audit.cases import (
     sums,
     swaps,
     tempered,
-    tested_similarities,
     training,
     trees,
     x_map,
@@ -67,8 +65,6 @@ NAMES = (
     "popularity-share",
     "gram-share",
     "private-replacement",
-    "smooth-similarity",
-    "tested-similarity",
     "offset-sums",
     "pair-moments",
     "rating-moments",
@@ -112,8 +108,6 @@ SYSTEMS = {  # what a system's promises rest on
         "pair-moments",  # its second
         "rating-moments",  # what the bridge and the honest X-Map are computed from
         "private-replacement",
-        "smooth-similarity",  # of single pairs of items
-        "tested-similarity",  # the same
     ),
 }
 _ROOMS = (
@@ -139,8 +133,6 @@ _ROOMS = (
     trees,
     moments,
     x_map,
-    similarities,
-    tested_similarities,
     rating_moments,
 )
 

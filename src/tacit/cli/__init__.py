@@ -10,14 +10,13 @@ from typing import Annotated, NoReturn
 import typer
 
 from tacit import __version__
-from tacit.cli import data, entity, federate, keys, ledger, models, transfer
+from tacit.cli import data, entity, ledger, transfer
 from tacit.cli.advise import advise
 from tacit.cli.audit import audit
 from tacit.cli.demo import demo
-from tacit.cli.evaluate import evaluate
+from tacit.cli.evaluate import evaluate, report
 from tacit.cli.fit import fit
-from tacit.cli.report import report
-from tacit.cli.serve import serve
+from tacit.cli.serve import keys, models, serve
 from tacit.errors import InvalidParameter, TacitError, UnknownName
 
 app = typer.Typer(
@@ -40,10 +39,10 @@ app.command("evaluate", epilog="Example: tacit evaluate multi-selection --quick 
 app.command("report", epilog="Example: tacit report --quick --out report.html --json report.json")(report)
 app.add_typer(data.app, name="data")
 app.add_typer(entity.app, name="entity")
-app.add_typer(federate.app, name="federate")
-app.add_typer(keys.app, name="keys")
+app.add_typer(entity.federate, name="federate")
+app.add_typer(keys, name="keys")
 app.add_typer(ledger.app, name="ledger")
-app.add_typer(models.app, name="models")
+app.add_typer(models, name="models")
 app.add_typer(transfer.app, name="transfer")
 
 
@@ -55,7 +54,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 
 def main() -> None:
-    """Entry point of the `tacit` command. Whatever goes wrong on purpose is one line on standard error."""
+    """Entry point of the `tacit` command. An expected error is one line on standard error."""
     try:
         status = app(standalone_mode=False)
     except (UnknownName, InvalidParameter, typer.TyperException) as wrong_call:
@@ -69,10 +68,10 @@ def main() -> None:
 
 
 def _fail(problem: Exception, status: int) -> NoReturn:
-    if isinstance(problem, BrokenPipeError):  # the reader has seen enough
+    if isinstance(problem, BrokenPipeError):  # for example `tacit ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(status)
-    told = problem.format_message() if hasattr(problem, "format_message") else str(problem)
-    if told:  # a command without its words has printed its help already
-        typer.echo(f"tacit: {' '.join(told.split())}", err=True)
+    text = problem.format_message() if hasattr(problem, "format_message") else str(problem)
+    if text:  # a command without arguments has already printed its help
+        typer.echo(f"tacit: {' '.join(text.split())}", err=True)
     sys.exit(status)

@@ -1,20 +1,27 @@
-"""tacit advise: which system and mode fit, what they promise, what may be expected, and the commands that run them."""
+"""``tacit advise``: which system and mode fit, what they promise, what you can expect, and the commands that run
+them."""
 
 import math
 import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from tacit.cli.output import check_different, check_json_target, console, write_json
 
 if TYPE_CHECKING:
-    from tacit.evaluation.advice import Situation
+    from rich.console import Console
+
+    from tacit.evaluation.advice import Advice, Expectation, Situation
 
 _DELTA = 1e-6
 _COUNT = re.compile(r"[0-9]{1,18}|[0-9]{1,3}(,[0-9]{3}){1,5}")
@@ -41,7 +48,7 @@ def advise(
     must_see: Annotated[
         bool | None,
         typer.Option(
-            "--must-see-choice/--need-not-see", help="Whether a server has to see, count or bill what was shown."
+            "--must-see-choice/--need-not-see", help="Whether a server must see, count or bill what was shown."
         ),
     ] = None,
     domains: Annotated[
@@ -50,20 +57,20 @@ def advise(
     wants: Annotated[Wants | None, typer.Option(help="One item for a user, or a slate that is shown as it is.")] = None,
     releases: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Answers, impressions, slates or models in the period that epsilon is for."),
+        typer.Option(metavar="N", help="The number of answers, impressions, slates or models in the period of epsilon."),
     ] = None,
-    items: Annotated[int | None, typer.Option(metavar="N", help="About how many items there are.")] = None,
-    users: Annotated[int | None, typer.Option(metavar="N", help="About how many users there are in all.")] = None,
+    items: Annotated[int | None, typer.Option(metavar="N", help="The approximate number of items.")] = None,
+    users: Annotated[int | None, typer.Option(metavar="N", help="The approximate number of users.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="What one user may lose in the period, in nats.")] = None,
-    delta: Annotated[float, typer.Option(help="The delta beside it; 0 where none is allowed.")] = _DELTA,
+    delta: Annotated[float, typer.Option(help="The delta of the guarantee; 0 if none is allowed.")] = _DELTA,
     entities: Annotated[
-        int | None, typer.Option(metavar="N", help="Of entity: how many organisations there are.")
+        int | None, typer.Option(metavar="N", help="With --holder entity: the number of organisations.")
     ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", exists=True, dir_okay=False,
-            help="Take figures from your own report (`tacit report --json FILE`) instead of those that come with tacit.",
+            help="Use the figures of your own report (`tacit report --json FILE`) instead of those that come with tacit.",
         ),
     ] = None,
     json_file: Annotated[
@@ -71,11 +78,11 @@ def advise(
         typer.Option("--json", metavar="FILE", help="Write JSON to FILE and print nothing; - is standard output."),
     ] = None,
 ) -> None:  # fmt: skip
-    """Say which system and mode fit your situation, what they promise, what may be expected of them, and which commands run them.
+    """Recommend a system and mode for your situation: what they promise, what you can expect, and the commands to run.
 
-    On a terminal it asks for what was not given. Reads no ratings, writes and charges nothing.
+    On a terminal it asks for what you did not give. It reads no ratings, and writes and charges nothing.
     """
-    from tacit.cli.advise_tables import print_advice
+
     from tacit.evaluation.advice import advise as advised
     from tacit.evaluation.advice import measured
     from tacit.evaluation.advice.measured import curves_in
@@ -100,7 +107,7 @@ def advise(
         return
     print_advice(console(), found, origin)
     if asked:
-        typer.echo(f"\nThe same again: {again(at)}")
+        typer.echo(f"\nTo get the same advice again: {again(at)}")
 
 
 def again(at: "Situation") -> str:
@@ -124,7 +131,7 @@ _RELEASES = {
 
 
 def _completed(told: dict[str, Any]) -> bool:
-    """Asks for what is missing where somebody can answer, in an order that makes sense; else says what is missing."""
+    """Asks for missing answers on a terminal; otherwise raises an error that names the missing options."""
     missing = [option for name, option in _NEEDED.items() if told[name] is None]
     if told["holder"] is Holder.entity and told["entities"] is None:
         missing.append("--entities")
@@ -132,22 +139,22 @@ def _completed(told: dict[str, Any]) -> bool:
         told.update({name: usual for name, usual in _USUAL.items() if told[name] is None})
         return False
     if not sys.stdin.isatty():
-        raise typer.BadParameter(f"without a terminal to ask at, say {', '.join(missing)}.")
+        raise typer.BadParameter(f"there is no terminal to ask on: give {', '.join(missing)}.")
     _ask(told)
     return True
 
 
 def _ask(told: dict[str, Any]) -> None:
-    """The questions, on standard error: what is printed on standard output is the advice."""
+    """Asks on standard error; standard output is for the advice."""
 
     def ask(name: str, text: str, usual: str, read: Callable[[str], Any]) -> None:
         if told[name] is None:
             told[name] = typer.prompt(text, default=usual, value_proc=read, err=True)
 
     from tacit.evaluation.advice.situation import MOST
-    from tacit.messages.federated_prototypes_roster import MOST_ENTITIES
+    from tacit.messages.federated_prototypes.manifest import MOST_ENTITIES
 
-    typer.echo("Orders of magnitude are enough; Enter takes what stands in brackets.\n", err=True)
+    typer.echo("Orders of magnitude are enough; press Enter for the value in brackets.\n", err=True)
     who = "Who holds the raw data: each user's own device, several organisations (entity), or one trusted curator?"
     ask("holder", who, Holder.device.value, _one_of(Holder))
     if told["holder"] is Holder.entity:
@@ -166,7 +173,7 @@ def _ask(told: dict[str, Any]) -> None:
         Wants.item.value,
         _one_of(Wants),
     )
-    fewest = told["entities"] or 1  # an organisation without a user is none
+    fewest = told["entities"] or 1  # every organisation has a user
     ask("users", "How many users in all?", str(max(5000, fewest)), _whole(fewest, MOST))
     ask("items", "How many items?", "4000", _whole(1, MOST))
     ask("releases", _RELEASES[told["holder"]], "1", _whole(1, MOST))
@@ -174,7 +181,7 @@ def _ask(told: dict[str, Any]) -> None:
 
 
 def _one_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
-    """An answer as one of these words; any other is told what is allowed, and asked again, as below."""
+    """Reads one of these words; on any other answer the question is asked again, as below."""
 
     def read(text: str) -> StrEnum:
         if text.strip() in list(kind):
@@ -185,7 +192,7 @@ def _one_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:
-    """A count from ``least`` to ``most``, as people write it: 1000 or 1,000."""
+    """Reads a count from ``least`` to ``most``, written as 1000 or 1,000."""
 
     def read(text: str) -> int:
         if _COUNT.fullmatch(text.strip()) and least <= (count := int(text.replace(",", ""))) <= most:
@@ -199,7 +206,7 @@ def _above_zero(text: str) -> float:
     try:
         if 0.0 < (number := float(text)) < math.inf:
             return number
-    except ValueError:  # also 0,5: a comma may part thousands or begin a fraction, and is not guessed at
+    except ValueError:  # also 0,5: a comma may separate thousands or a fraction
         pass
     raise typer.BadParameter("answer with a number above 0, such as 1 or 0.5.")
 
@@ -224,3 +231,73 @@ def _situation(told: dict[str, Any], delta: float) -> "Situation":
         wants=told["wants"], users=told["users"], items=told["items"], releases=told["releases"],
         epsilon=told["epsilon"], delta=delta,
     )  # fmt: skip
+
+
+def print_advice(to: "Console", advice: "Advice", origin: str) -> None:
+    """Prints the advice: the answer first, then promises, expectations, reasons and commands. ``origin`` is the source
+    of the figures."""
+    to.print(f"[bold]{escape(advice.headline)}[/bold]", highlight=False)
+    _lines(to, "", [advice.why])
+    if advice.guarantee is not None:
+        same = advice.each == advice.guarantee
+        _lines(
+            to,
+            "Promises",
+            [f"{'' if same else 'in all: '}{advice.guarantee}", *([] if same else [f"each: {advice.each}"])],
+        )
+    if advice.expected is not None:
+        _expected(to, advice.expected, origin)
+    if advice.baseline:
+        _lines(to, "Costs no privacy", [advice.baseline])
+    _lines(to, "Why so", advice.reasons)
+    _lines(to, "Mind", advice.warnings)
+    _lines(to, "Why not", [f"{system.value}: {line}." for system, line in advice.rejected.items()])
+    for name, content in advice.files.items():
+        _verbatim(to, f"{name}", content.splitlines())
+    if advice.evaluate:
+        _verbatim(to, "Try it on data", [advice.evaluate])
+    _lines(to, "You need", [f"{name}: {holds}" for name, holds in advice.needs.items()])
+    _verbatim(to, "Run it", advice.commands)
+    _verbatim(to, "In Python", advice.python.splitlines())
+    to.print(f"More: {advice.page}", highlight=False)
+
+
+def _expected(to: "Console", found: "Expectation", origin: str) -> None:
+    curve = found.curve
+    table = Table(box=None, pad_edge=False)
+    for name in ("", "method", "value", "stderr"):
+        table.add_column(name, justify="left" if name in ("", "method") else "right")
+    rows = [
+        ("learns nothing", curve.nothing.method, curve.nothing.value, curve.nothing.stderr),
+        (
+            f"private, {curve.measured_in} = {found.private.epsilon:.3g}",
+            found.method,
+            found.private.value,
+            found.private.stderr,
+        ),
+        ("not private", curve.plain.method, curve.plain.value, curve.plain.stderr),
+    ]
+    for row, method, value, error in rows:
+        table.add_row(row, method, f"{value:.4g}", "" if error is None else f"{error:.2g}")
+    _lines(to, "Expected", [f"{curve.metric}: {curve.unit}, {curve.better} is better"])
+    to.print(Padding(table, (0, 0, 0, 2), expand=False), highlight=False)
+    share = "" if found.share is None else f"{found.share:.0%} of the way from nothing to everything. "
+    _lines(to, "", [f"{share}From {curve.world}; {origin}.", *found.notes])
+
+
+def _lines(to: "Console", title: str, lines: Iterable[str]) -> None:
+    """Prints sentences, wrapped; nothing if there are none."""
+    found = list(lines)
+    if found and title:
+        to.print(f"\n[bold]{title}[/bold]", highlight=False)
+    for line in found:
+        to.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+
+
+def _verbatim(to: "Console", title: str, lines: Iterable[str]) -> None:
+    """Prints lines to copy, which are never wrapped."""
+    found = list(lines)
+    if found:
+        to.print(f"\n[bold]{escape(title)}[/bold]", highlight=False)
+    for line in found:
+        to.print(Text(f"  {line}"), soft_wrap=True, highlight=False)

@@ -1,4 +1,5 @@
-"""tacit audit: what every mechanism claims against what it loses, and whether every broken twin is caught."""
+"""``tacit audit``: compares what every mechanism claims with what it loses, and checks that every broken twin is
+caught."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
 def audit(
     mechanisms: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="MECHANISM", help="Names of mechanisms, as in the table; all of them if none are given."
-        ),
+        typer.Argument(metavar="MECHANISM", help="Names of mechanisms, as in the table; by default all."),
     ] = None,
     json_file: Annotated[
         str | None,
@@ -28,13 +27,13 @@ def audit(
 
     Small domains are enumerated, samplers are tested against their laws, whole releases are bounded from outside.
 
-    An audit refutes and never proves. Exit status 1 if a claim fails or a twin escapes.
+    An audit can refute a claim; it never proves one. The exit status is 1 if a claim fails or a twin escapes.
     """
     from tacit.audit import suite
 
-    suite.selected(mechanisms)  # a wrong name is told before any work
+    suite.selected(mechanisms)  # raises on a wrong name before any work
     check_json_target(json_file)
-    report = audited(mechanisms)
+    report = run_audit(mechanisms)
     if json_file is None:
         _show(report)
     else:
@@ -43,8 +42,8 @@ def audit(
         raise typer.Exit(1)
 
 
-def audited(mechanisms: list[str] | None = None) -> "AuditReport":
-    """The audit of the named mechanisms, or of all, with a progress bar on standard error."""
+def run_audit(mechanisms: list[str] | None = None) -> "AuditReport":
+    """Audits the named mechanisms, or all, with a progress bar on standard error."""
     from tacit.audit import suite
 
     with _progress() as bar:
@@ -94,7 +93,7 @@ def _show(report: "AuditReport") -> None:
     held, caught = sum(f.holds for f in report.mechanisms), sum(twin.caught for twin in report.twins)
     terminal.print(
         f"{held} of {len(report.mechanisms)} claims hold, {caught} of {len(report.twins)} broken twins are caught."
-        " Audits refute, they never prove."
+        " An audit can refute a claim; it never proves one."
     )
 
 
@@ -121,5 +120,5 @@ def _progress() -> "Progress":
         TextColumn("{task.description}"),
         console=bars,
         transient=True,
-        disable=not bars.is_terminal,  # a log has no use for it
+        disable=not bars.is_terminal,
     )

@@ -59,7 +59,8 @@ def describe_data(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Show sizes, scale, times and licence of a data set. Exact figures: for the holder of the data, not for release."""
+    """Show sizes, scale, times and licence of a data set. Exact figures: for the holder of the data, not for
+    release."""
     from tacit.data import load
 
     with _console(stderr=True).status(f"Reading {data}"):

@@ -1,4 +1,5 @@
-"""``tacit fit``: from ratings to a store, the one file that a server needs; or to a new version of what a service serves."""
+"""``tacit fit``: from ratings to a store, the one file that a server needs; or to a new version of what a service
+serves."""
 
 from decimal import Decimal
 from enum import StrEnum
@@ -79,12 +80,13 @@ def fit(
 ) -> None:
     """Fit a model to ratings and write a store: catalogue, scorer and look-alikes, with what each of them promises.
 
-    Look-alikes are features of real users: they must be public or consenting, also where the network is trained privately.
+    Look-alikes are features of real users: they must be public or consenting, also where the network is trained
+    privately.
     """
     import numpy as np
 
     from tacit.curator import fit as fitted
-    from tacit.curator.training.architectures import require
+    from tacit.curator.training import require
     from tacit.data import load_ratings
 
     private = _private(epsilon, delta, epochs)
@@ -150,7 +152,8 @@ def _check_targets(
 
 
 def _require_ledger(ledger: str) -> None:
-    """Said now, not after reading the data; and never made by the way: a ledger that was lost must not look like a fresh budget."""
+    """Said now, not after reading the data; and never made by the way: a ledger that was lost must not look like a
+    fresh budget."""
     from tacit.ledger import PrivacyLedger
 
     PrivacyLedger.open(ledger).close()
@@ -159,8 +162,8 @@ def _require_ledger(ledger: str) -> None:
 def _released(ratings: "Ratings", slates: list[float], ledger: str, budget: float | None) -> "dict[str, Popularity]":
     """Counts for slates, charged to the curator's ledger, which is there already; asked for again they are the same.
 
-    Before anything is fitted: what the budget does not allow is told soon, and where it does not allow all of them none is charged,
-    unless others take what is left meanwhile: those before that stay charged then, and are kept.
+    Before anything is fitted: what the budget does not allow is told soon, and where it does not allow all of them none
+    is charged, unless others take what is left meanwhile: those before that stay charged then, and are kept.
     """
     from tacit.curator import Curator
     from tacit.errors import Conflict

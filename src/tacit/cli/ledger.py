@@ -1,4 +1,5 @@
-"""``tacit ledger``: create a ledger, see what was charged and what is left, check every row, export it, back it up, tidy it."""
+"""``tacit ledger``: create a ledger, see what was charged and what is left, check every row, export it, back it up,
+tidy it."""
 
 import io
 import json
@@ -21,14 +22,15 @@ from tacit.cli.output import (
     write_json,
 )
 from tacit.errors import UnknownSubject
+from tacit.files import draft
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from tacit.ledger.chain import Head
     from tacit.ledger.overview import Overview
-    from tacit.ledger.stores.interface import Store
-    from tacit.ledger.verification.findings import Findings
+    from tacit.ledger.stores.interface import LedgerStore
+    from tacit.ledger.verification.books import Findings
 
 app = typer.Typer(help="Create, show, check, export and back up ledgers.", no_args_is_help=True)
 
@@ -141,7 +143,7 @@ def export_ledger(
     ] = STANDARD_OUTPUT,
 ) -> None:
     """Write every entry as JSON Lines, so that others can recompute every figure. Stored releases stay."""
-    from tacit.ledger.heads import head_of
+    from tacit.ledger.book import head_of
     from tacit.ledger.verification.export import export
 
     _check_targets(target, {"--out": out})
@@ -167,8 +169,9 @@ def backup(
         ),
     ] = None,
 ) -> None:
-    """Copy the ledger in a file as it is at one moment, also while it is in use. A plain copy would lack its latest entries."""
-    from tacit.ledger.heads import head_of
+    """Copy the ledger in a file as it is at one moment, also while it is in use. A plain copy would lack its latest
+    entries."""
+    from tacit.ledger.book import head_of
     from tacit.ledger.stores import is_postgresql
     from tacit.ledger.stores.sqlite_files import back_up
 
@@ -197,7 +200,8 @@ def backup(
 
 @app.command("forget", epilog="Example: tacit ledger forget shop.db")
 def forget(target: Target) -> None:
-    """Delete the offers and displays that expired more than 24 hours ago. What was counted and charged stays as it is."""
+    """Delete the offers and displays that expired more than 24 hours ago. What was counted and charged stays as it
+    is."""
     from tacit.ledger import DisplayLedger, ImpressionLedger
 
     with ImpressionLedger.open(target) as shop, DisplayLedger.open(target) as device:
@@ -247,7 +251,7 @@ def _read(file: Path) -> Iterator[TextIO]:
 
 
 def _checked(target: str, head: "Head | None") -> "Findings":
-    from tacit.ledger.verification.check import check
+    from tacit.ledger.verification import check
 
     with _progress() as bar:
         task = bar.add_task("", total=None)
@@ -255,7 +259,7 @@ def _checked(target: str, head: "Head | None") -> "Findings":
 
 
 def _checked_export(file: Path, head: "Head | None") -> "Findings":
-    from tacit.ledger.verification.recompute import recompute
+    from tacit.ledger.verification.export import recompute
 
     with _read(file) as lines, _progress() as bar:
         size = file.stat().st_size
@@ -279,7 +283,7 @@ def _head(file: Path) -> "Head":
 
 
 def _hint(seen: "Overview") -> None:
-    from tacit.ledger.clock import now
+    from tacit.ledger.chain import now
 
     behind = seen.latest - now()
     if behind > _BEHIND:
@@ -296,13 +300,13 @@ def _shown(target: str) -> str:
 
     if not is_postgresql(target):
         return target
-    from tacit.ledger.stores.postgresql_session import Address
+    from tacit.ledger.stores.postgresql_wire import Address
 
     return str(Address.of(target))
 
 
 @contextmanager
-def _opened(target: str) -> Iterator["Store"]:
+def _opened(target: str) -> Iterator["LedgerStore"]:
     from tacit.ledger.stores import open_store
 
     store = open_store(target)
@@ -329,16 +333,11 @@ def _writing(out: str) -> Iterator[TextIO]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    path = Path(out).absolute()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with _File(temporary.open("wb"), encoding="utf-8", newline="\n") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with (
+        draft(Path(out).absolute()) as temporary,
+        _File(temporary.open("wb"), encoding="utf-8", newline="\n") as file,
+    ):
+        yield file
 
 
 def _progress() -> "Progress":

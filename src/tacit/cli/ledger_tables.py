@@ -9,11 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 
 from tacit.cli.output import counted
-from tacit.ledger.accounting import MEASURES
-from tacit.ledger.amounts import DELTA_DIGITS, Cost, shown
-from tacit.ledger.budgets import Terms
-from tacit.ledger.clock import as_datetime
-from tacit.ledger.statements import Window
+from tacit.ledger.budgets import DELTA_DIGITS, MEASURES, Cost, Terms, Window, shown
+from tacit.ledger.chain import as_datetime
 
 if TYPE_CHECKING:
     from rich.console import Console

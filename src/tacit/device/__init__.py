@@ -1,17 +1,12 @@
-"""The device, beside one user: her profile, the one signal that leaves, the pick that does not, the choice that is counted."""
+"""The device of one user: their profile, the signal that leaves, the pick that does not, the choice that is counted."""
 
-from tacit.device.async_client import AsyncClient
-from tacit.device.blind_tokens import blind
-from tacit.device.choice import Choice
-from tacit.device.client import Client
+from tacit.device.catalogue import blind
+from tacit.device.client import AsyncClient, Client
 from tacit.device.device import Device
 from tacit.device.limits import Limits, Overall
-from tacit.device.multi_selection import eta_for
-from tacit.device.private_selection import select
-from tacit.device.profile import Profile
-from tacit.device.readings import Neighbourhood, OneRating, Readings
-from tacit.device.scoring import PrivateScorer
-from tacit.device.slots import slot_of
+from tacit.device.multi_selection import Neighbourhood, OneRating, Readings, eta_for, slot_of
+from tacit.device.private_selection import Choice, PrivateScorer, select
+from tacit.device.state import Profile
 
 __all__ = [
     "AsyncClient",

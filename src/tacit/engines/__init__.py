@@ -1,31 +1,33 @@
-"""What carries the messages of the parties: plain files in folders, Flower; what adds up ratings beyond one machine: Spark.
+"""Engines: plain files and Flower carry the messages of a federation; Spark sums ratings that one machine cannot hold.
 
-`flower` and `spark` have environments of their own; importing this room needs neither.
+`flower` and `spark` need environments of their own; importing this package needs neither.
 """
 
 from typing import TYPE_CHECKING
 
-from tacit.loading import on_demand
+from tacit.loading import lazy
 
 if TYPE_CHECKING:
     from tacit.engines import flower, spark
     from tacit.engines.coordinator import CoordinatorFolder
-    from tacit.engines.folders import Mailbox
-    from tacit.engines.keys import new_key, read_key, read_public
-    from tacit.engines.row_files import read_rows
-    from tacit.engines.settings import Settings, entity_settings, open_entity, read_catalogue, read_manifest, tuning_of
-
-_HOMES = {
-    "coordinator": ["CoordinatorFolder"],
-    "folders": ["Mailbox"],
-    "keys": ["new_key", "read_key", "read_public"],
-    "row_files": ["read_rows"],
-    "settings": ["Settings", "entity_settings", "open_entity", "read_catalogue", "read_manifest", "tuning_of"],
-}
-_MODULES = [
-    "flower",
-    "spark",
-]
+    from tacit.engines.folders import Mailbox, new_key, read_key, read_public
+    from tacit.engines.settings import (
+        Settings,
+        entity_settings,
+        open_entity,
+        read_catalogue,
+        read_manifest,
+        read_rows,
+        tuning_of,
+    )
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        "flower spark",
+        coordinator="CoordinatorFolder",
+        folders="Mailbox new_key read_key read_public",
+        settings="Settings entity_settings open_entity read_catalogue read_manifest read_rows tuning_of",
+    )
 
 __all__ = [
     "CoordinatorFolder",
@@ -43,6 +45,3 @@ __all__ = [
     "spark",
     "tuning_of",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES, _MODULES)

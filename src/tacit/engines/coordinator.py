@@ -1,12 +1,13 @@
-"""The coordinator over plain files. Its folder is all it remembers: each call rebuilds the run from the replies that are stored.
+"""The coordinator of a federation over plain files. Its folder is its only memory: each call rebuilds the run from it.
 
-    folder/manifest.fp                   what opened the run
-    folder/inbox/*.fp                    replies, dropped here by any means, under any name
-    folder/outbox/<entity>/NN-stage.fp   what is to be carried to each entity
-    folder/stages/<stage>/<entity>.fp    replies that were accepted; `closed`: whose replies a stage was closed with
-    folder/rejected/                     replies that were not, each with its code
+    folder/manifest.fp                   the message that opened the run
+    folder/inbox/*.fp                    replies, put here by any means, under any name
+    folder/outbox/<entity>/NN-stage.fp   messages to carry to each entity
+    folder/stages/<stage>/<entity>.fp    accepted replies; `closed` lists the entities whose replies count
+    folder/rejected/                     rejected replies, each with its code
 
-A stage is closed on the disk before anything that follows from it is sent: two processes, or one that died, tell one story.
+A stage is closed on the disk before anything that follows from it is sent, so two processes, or one that was killed and
+started again, always agree.
 """
 
 import contextlib
@@ -15,26 +16,25 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tacit.engines.files import ENDING, messages_in, read_message, write, write_once
+from tacit.engines.folders import ENDING, bounded, messages_in, read_message
 from tacit.errors import Conflict, InvalidData, InvalidMessage, InvalidParameter
-from tacit.messages.federated_prototypes_frame import open_frame
-from tacit.messages.federated_prototypes_manifest import Manifest
-from tacit.messages.federated_prototypes_replies import Code
-from tacit.server.federation import GIVEN_UP, MODEL, Federation, Status
+from tacit.files import replace, write_once
+from tacit.messages.federated_prototypes.frame import open_frame
+from tacit.messages.federated_prototypes.manifest import Manifest
+from tacit.messages.federated_prototypes.replies import Code
+from tacit.server.federated_prototypes import GIVEN_UP, MODEL, Federation, ReplyStatus
 
 _MANIFEST = f"manifest{ENDING}"
-_LONGEST = 180  # bytes of a name that a code is added to; file systems allow 255
 _LAST = 99  # the number of the model among an entity's messages
 _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 @dataclass
-class Taken:
-    """What one step did: replies that were accepted, those that were rejected and why, and stages that were closed."""
+class StepReport:
+    """What one step did: replies accepted, replies rejected with their codes, and stages closed."""
 
     accepted: list[str] = field(default_factory=list)
     rejected: dict[str, str] = field(default_factory=dict)
@@ -49,15 +49,15 @@ class CoordinatorFolder:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], manifest: Manifest, key: bytes) -> "CoordinatorFolder":
-        """Begins a run: the folder must not hold another one."""
-        found = cls(folder)
+        """Begins a run. Raises Conflict if the folder holds another one."""
+        coordinator = cls(folder)
         run = Federation(manifest, key)
         signed = manifest.signed(key)
-        if write_once(found.folder / _MANIFEST, signed) != signed:
-            raise Conflict("this folder holds another run: name a new folder.")
-        (found.folder / "inbox").mkdir(exist_ok=True)
-        found._send(run)
-        return found
+        if write_once(coordinator.folder / _MANIFEST, signed, parents=True) != signed:
+            raise Conflict("this folder holds another run. Name a new folder.")
+        (coordinator.folder / "inbox").mkdir(exist_ok=True)
+        coordinator._send(run)
+        return coordinator
 
     @property
     def manifest(self) -> Manifest:
@@ -66,24 +66,24 @@ class CoordinatorFolder:
             frame = open_frame(read_message(self.folder / _MANIFEST))
             return Manifest.from_frame(frame, bytes.fromhex(str(frame.header.get("coordinator"))))
         except (InvalidMessage, InvalidParameter, ValueError):
-            raise InvalidData(f"{self.folder} holds no run: `tacit federate open` begins one.") from None
+            raise InvalidData(f"there is no run in {self.folder}: `tacit federate open` begins one.") from None
 
-    def rebuilt(self, key: bytes) -> Federation:
-        """The run as its stored replies make it."""
+    def rebuild(self, key: bytes) -> Federation:
+        """The run, from its stored replies."""
         run = Federation(self.manifest, key)
         while not run.done:
             stage = run.stage
             closed = self._closed(stage)
             for name in run.expected if closed is None else closed:
                 file = self._stored(stage, name)
-                if file.exists() and run.accept(read_message(file)).status is Status.REJECTED:
+                if file.exists() and run.accept(read_message(file)).status is ReplyStatus.REJECTED:
                     raise InvalidData(
-                        f"the stored reply of {name} in the stage '{stage}' is damaged: restore a backup."
+                        f"the stored reply of {name} in the stage '{stage}' is damaged. Restore a backup."
                     )
             if closed is None:
                 break
             if run.replied != tuple(closed):
-                raise InvalidData(f"stored replies of the stage '{stage}' are missing: restore a backup.")
+                raise InvalidData(f"stored replies of the stage '{stage}' are missing. Restore a backup.")
             run.advance()
         if not run.done and (self.folder / "given-up").exists():
             run.give_up()
@@ -91,25 +91,25 @@ class CoordinatorFolder:
 
     def step(
         self, key: bytes, *, close: bool = False, now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> tuple[Federation, Taken]:
-        """Takes the replies of the inbox, closes what can be closed, and writes what is to be sent.
+    ) -> tuple[Federation, StepReport]:
+        """Takes the replies in the inbox, closes the stages that can be closed, and writes the messages to send.
 
-        A stage is closed when all have replied; when enough have, once the deadline is past; or if ``close`` says so: that one
-        only, and TooFewEntities is raised where too few have replied.
+        A stage closes when all have replied, or when enough have and the deadline has passed. ``close`` closes the
+        present stage now, and raises TooFewEntities if too few have replied.
         """
-        taken = Taken()
-        run = self.rebuilt(key)
+        taken = StepReport()
+        run = self.rebuild(key)
         while True:
-            if not self._take(run, taken):  # another process was quicker
-                run = self.rebuilt(key)
+            if not self._take(run, taken):  # another process was faster
+                run = self.rebuild(key)
             enough = len(run.replied) >= run.manifest.needed
             if run.done or not (not run.missing or close or (enough and self._late(now()))):
                 break
             stage, replied = run.stage, list(run.replied)
-            run.advance()  # raises where too few are left: then nothing was closed
-            write_once(self._folder(stage) / "closed", json.dumps(replied).encode())
+            run.advance()  # raises if too few are left; then nothing was closed
+            write_once(self._folder(stage) / "closed", json.dumps(replied).encode(), parents=True)
             if self._closed(stage) != replied:
-                run = self.rebuilt(key)
+                run = self.rebuild(key)
             taken.closed.append(stage)
             close = False
         self._send(run)
@@ -117,7 +117,7 @@ class CoordinatorFolder:
 
     def give_up(self, key: bytes) -> Federation:
         """Ends a run that cannot go on."""
-        run = self.rebuilt(key)
+        run = self.rebuild(key)
         if not run.done:
             write_once(self.folder / "given-up", b"\n")
             run.give_up()
@@ -125,7 +125,7 @@ class CoordinatorFolder:
         return run
 
     def status(self) -> dict[str, Any]:
-        """How far the run is, from the folder alone; no key is needed."""
+        """The state of the run, from the folder alone; no key is needed."""
         manifest = self.manifest
         stages: list[dict[str, Any]] = []
         stage = manifest.stages[0]
@@ -146,15 +146,15 @@ class CoordinatorFolder:
             "mechanism": manifest.mechanism.value,
             "stage": MODEL if header is not None else over,
             "stages": stages,
-            "contributors": [one.name for one in manifest.contributors],
-            "receivers": [one.name for one in manifest.roster if not one.contributes],
+            "contributors": [member.name for member in manifest.contributors],
+            "receivers": [member.name for member in manifest.roster if not member.contributes],
             "guarantee": manifest.guarantee.to_json(),
             "warnings": list(manifest.warnings()),
             "model": None if header is None else {"hash": header["model"], "informed": header["informed"]},
         }
 
-    def _take(self, run: Federation, taken: Taken) -> bool:
-        """Whether what was accepted is what is stored now."""
+    def _take(self, run: Federation, taken: StepReport) -> bool:
+        """Takes the replies in the inbox. Returns whether the accepted replies are those that are stored now."""
         stands = True
         for file in messages_in(self.folder / "inbox"):
             try:
@@ -162,24 +162,25 @@ class CoordinatorFolder:
             except InvalidMessage:
                 self._reject(file, Code.MALFORMED.value, taken)
                 continue
-            if not data:  # an entity had nothing to send
+            if not data:  # the entity had nothing to send
                 file.unlink(missing_ok=True)
                 continue
             verdict = run.accept(data)
-            if verdict.status is Status.REJECTED:
+            if verdict.status is ReplyStatus.REJECTED:
                 if verdict.code is not Code.EARLY:
                     self._reject(file, str(verdict.code), taken)
                 continue
-            if verdict.status is Status.ACCEPTED:
-                stands &= write_once(self._stored(str(verdict.stage), str(verdict.entity)), data) == data
+            if verdict.status is ReplyStatus.ACCEPTED:
+                stored = self._stored(str(verdict.stage), str(verdict.entity))
+                stands &= write_once(stored, data, parents=True) == data
                 taken.accepted.append(f"{verdict.entity} {verdict.stage}")
             file.unlink(missing_ok=True)
         return stands
 
-    def _reject(self, file: Path, code: str, taken: Taken) -> None:
-        target = self.folder / "rejected" / f"{_short(file.stem)}.{code}{ENDING}"
+    def _reject(self, file: Path, code: str, taken: StepReport) -> None:
+        target = self.folder / "rejected" / f"{bounded(file.stem)}.{code}{ENDING}"
         target.parent.mkdir(exist_ok=True)
-        with contextlib.suppress(OSError):  # what cannot be moved stays, and must not keep others from being taken
+        with contextlib.suppress(OSError):  # a file that cannot be moved stays, and must not stop the others
             file.replace(target)
         taken.rejected[file.name.encode(errors="backslashreplace").decode()] = code
 
@@ -190,9 +191,9 @@ class CoordinatorFolder:
             name = "manifest" if number == 0 else run.stage
             file = self.folder / "outbox" / entity / f"{entity}-{run.manifest.run[:8]}-{number:02}-{name}{ENDING}"
             if not file.exists() or file.read_bytes() != message:
-                write(file, message)
+                replace(file, message, parents=True)
             if run.model is not None:
-                write(self.folder / f"model{ENDING}", message)
+                replace(self.folder / f"model{ENDING}", message)
 
     def _closed(self, stage: str) -> list[str] | None:
         try:
@@ -202,7 +203,7 @@ class CoordinatorFolder:
         except (ValueError, RecursionError):
             names = None
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise InvalidData(f"the note of who was there when '{stage}' was closed is damaged: restore a backup.")
+            raise InvalidData(f"the list of entities in the closed stage '{stage}' is damaged. Restore a backup.")
         return names
 
     def _late(self, moment: datetime) -> bool:
@@ -214,9 +215,3 @@ class CoordinatorFolder:
 
     def _stored(self, stage: str, entity: str) -> Path:
         return self._folder(stage) / f"{entity}{ENDING}"
-
-
-def _short(stem: str) -> str:
-    """A name that a code can be added to: what is longer is cut, and told apart by its hash."""
-    whole = os.fsencode(stem)
-    return stem if len(whole) <= _LONGEST else f"{stem[:40]}-{sha256(whole).hexdigest()[:16]}"

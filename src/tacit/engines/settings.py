@@ -1,4 +1,5 @@
-"""What an entity and a coordinator say once, in a file: TOML, with places relative to that file.
+"""The settings files of an entity and of a coordinator (TOML), and the tables that they name. Paths are relative to the
+file.
 
 An entity's file:                                  A coordinator's file:
 
@@ -12,37 +13,43 @@ An entity's file:                                  A coordinator's file:
     budget = { epsilon = 4.0, delta = 1e-6 }           role = "contributor"
     policy = { epsilon = 2.0 }
 
-All other constants of a Manifest may stand in a coordinator's file, under their names.
+A coordinator's file may set every other constant of a Manifest, under its name.
 """
 
+import csv
 import json
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from tacit.engines.keys import read_key, read_public
-from tacit.engines.row_files import read_rows
+import numpy as np
+
+from tacit.engines.folders import read_key, read_public
 from tacit.entity import Entity, Policy, Tuning
 from tacit.entity.account import SUBJECT
-from tacit.entity.blend import BlendSettings
+from tacit.entity.fit import BlendedFit, BlendSettings, LocalFit
 from tacit.errors import InvalidData, InvalidParameter
+from tacit.files import OWNER_ONLY, draft
 from tacit.ledger import Budget
-from tacit.messages.federated_prototypes_frame import public_of
-from tacit.messages.federated_prototypes_manifest import Manifest
-from tacit.messages.federated_prototypes_roster import Member, catalogue_hash
-from tacit.messages.private_slates_parts import Item
+from tacit.messages.federated_prototypes.frame import public_of
+from tacit.messages.federated_prototypes.manifest import Manifest, Member, catalogue_hash
+from tacit.messages.items import Item
 
+Cell: TypeAlias = tuple[Any, Any, Any]
+_BOM = b"\xef\xbb\xbf"
+_MOST_COMMAS = 1 << 17  # in a line with quotes, which cannot be split in part; a line with more is left out
+_USERS_AT_ONCE = 1024
 _ENTITY = ("name", "key", "coordinator", "catalogue", "rows", "ledger", "mailbox")
-_MAY = ("budget", "policy", "accounting", "journal", "subject", "fit")
+_OPTIONAL = ("budget", "policy", "accounting", "journal", "subject", "fit")
 _KEY = "a private key: `tacit entity keys FILE` draws one"
-_GIVEN = ("catalogue", "items", "roster", "coordinator")  # of a manifest: they follow from files
+_FROM_FILES = ("catalogue", "items", "roster", "coordinator")  # members of a manifest that follow from files
 
 
 class Settings:
-    """The members of a settings file, and the places they name."""
+    """The members of a settings file, and the files that they name."""
 
     def __init__(self, file: str | os.PathLike[str], needed: Iterable[str], allowed: Iterable[str]) -> None:
         self._file, needed, allowed = Path(file), set(needed), set(allowed)
@@ -50,26 +57,26 @@ class Settings:
         try:
             self.members: dict[str, Any] = tomllib.loads(Path(file).read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-            raise InvalidData(f"{os.fspath(file)} is no TOML: {problem}.") from None
+            raise InvalidData(f"{os.fspath(file)} is not valid TOML: {problem}.") from None
         if missing := sorted(needed - set(self.members)):
-            raise InvalidParameter(f"{os.fspath(file)} must say {', '.join(missing)}.")
+            raise InvalidParameter(f"{os.fspath(file)} must set {', '.join(missing)}.")
         if unknown := sorted(set(self.members) - needed - allowed):
-            raise InvalidParameter(f"{os.fspath(file)} says what is not known here: {', '.join(unknown)}.")
+            raise InvalidParameter(f"{os.fspath(file)} has unknown settings: {', '.join(unknown)}.")
 
     def text(self, name: str) -> str:
-        """The text of that name; refused where it is something else."""
+        """The value of a member. Raises InvalidParameter if it is not text."""
         value = self.members[name]
         if not isinstance(value, str):
-            raise InvalidParameter(f"{name} must be a text.")
+            raise InvalidParameter(f"{name} must be text.")
         return value
 
     def place(self, name: str) -> Path:
-        """The file or folder of that name, beside the settings unless it is absolute."""
+        """The file or folder that a member names, relative to the settings file unless it is absolute."""
         return self._folder / self.text(name)
 
     def file(self, name: str, holds: str) -> Path:
-        """The file of that name; where there is none, which one was named and what it ``holds`` is told."""
-        return self._there(name, self.text(name), holds)
+        """The file that a member names. If there is none, the error says what it should hold (``holds``)."""
+        return self._existing(name, self.text(name), holds)
 
     def catalogue(self) -> list[Item]:
         """The ids of the items in the file ``catalogue``, in the common order."""
@@ -79,20 +86,22 @@ class Settings:
         """A public key, as digits or as the file that holds them."""
         if len(text) == 64 and not (self._folder / text).exists():
             return read_public(text)
-        return read_public(str(self._there(name, text, "a public key, as `tacit entity keys` writes it beside a key")))
+        return read_public(
+            str(self._existing(name, text, "a public key, as `tacit entity keys` writes it beside a key"))
+        )
 
-    def _there(self, name: str, told: str, holds: str) -> Path:
-        if not (self._folder / told).is_file():
-            where = "" if Path(told).is_absolute() else f" beside {self._file.name}"
+    def _existing(self, name: str, path: str, holds: str) -> Path:
+        if not (self._folder / path).is_file():
+            where = "" if Path(path).is_absolute() else f" beside {self._file.name}"
             raise InvalidData(
-                f'{self._file.name} names {name} = "{told}", and there is no such file{where}. It should hold {holds}.'
+                f'{self._file.name} sets {name} = "{path}", but there is no such file{where}. It should hold {holds}.'
             )
-        return self._folder / told
+        return self._folder / path
 
 
 def entity_settings(file: str | os.PathLike[str]) -> Settings:
-    """An entity's settings (TOML), with all names checked; what they name is read later."""
-    return Settings(file, _ENTITY, _MAY)
+    """An entity's settings (TOML). Names are checked now; the files that they name are read later."""
+    return Settings(file, _ENTITY, _OPTIONAL)
 
 
 def open_entity(settings: Settings) -> Entity:
@@ -107,7 +116,7 @@ def open_entity(settings: Settings) -> Entity:
         key=read_key(settings.file("key", _KEY)),
         coordinator=settings.public("coordinator", settings.text("coordinator")),
         catalogue=catalogue,
-        budget=None if budget is None else Budget(**_known(budget, Budget, "budget")),
+        budget=None if budget is None else Budget(**_members(budget, Budget, "budget")),
         accounting=settings.members.get("accounting"),
         policy=_policy(policy, settings),
         journal=settings.place("journal") if "journal" in settings.members else None,
@@ -116,66 +125,171 @@ def open_entity(settings: Settings) -> Entity:
 
 
 def tuning_of(settings: Settings) -> Tuning:
-    """The public constants of the local fit that a settings file states, for 'moments': ridge, alpha, gamma."""
-    told = settings.members.get("fit")
-    return Tuning() if told is None else Tuning(blend=BlendSettings(**_known(told, BlendSettings, "fit")))
+    """The public constants of the local fit in a settings file, for 'moments': ridge, alpha, gamma."""
+    fit = settings.members.get("fit")
+    return Tuning() if fit is None else Tuning(blend=BlendSettings(**_members(fit, BlendSettings, "fit")))
 
 
 def read_manifest(file: str | os.PathLike[str]) -> tuple[Manifest, bytes]:
     """The manifest that a coordinator's settings describe, and the coordinator's private key."""
-    constants = {one.name for one in fields(Manifest)} - set(_GIVEN)
+    constants = {field.name for field in fields(Manifest)} - set(_FROM_FILES)
     settings = Settings(file, ("key", "catalogue", "roster", "epsilon", "users"), constants)
     key, catalogue = read_key(settings.file("key", _KEY)), settings.catalogue()
-    told = {name: value for name, value in settings.members.items() if name in constants}
-    if isinstance(told.get("shares"), list):
-        told["shares"] = tuple(told["shares"])
+    members = {name: value for name, value in settings.members.items() if name in constants}
+    if isinstance(members.get("shares"), list):
+        members["shares"] = tuple(members["shares"])
     manifest = Manifest(
         catalogue=catalogue_hash(catalogue),
         items=len(catalogue),
         roster=_roster(settings),
         coordinator=public_of(key).hex(),
-        **told,
+        **members,
     )
     return manifest, key
 
 
 def read_catalogue(file: Path) -> list[Item]:
-    """The ids of the items, in their order: one in each line, or a list in JSON."""
+    """The ids of the items, in order: one in each line, or a list in JSON."""
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise InvalidData(f"{file.name} is no text in UTF-8: write it in UTF-8, as plain text.") from None
+        raise InvalidData(f"{file.name} is not UTF-8 text: save it as plain text in UTF-8.") from None
     if file.suffix == ".json":
         try:
-            found = json.loads(text)
+            ids = json.loads(text)
         except ValueError:
-            raise InvalidData(f"{file} is no JSON.") from None
-        if not isinstance(found, list):
+            raise InvalidData(f"{file} is not valid JSON.") from None
+        if not isinstance(ids, list):
             raise InvalidData(f"{file} must hold a list of ids.")
-        return found
+        return ids
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
+def read_rows(file: Path, catalogue: Iterable[Item]) -> list[Cell]:
+    """The cells of a table, CSV or Parquet, with the columns user, item and, if cells differ, value.
+
+    A malformed line is left out. An item that is not in the catalogue is None, and so is a missing value.
+
+    The header of a CSV file is public, and decides the columns and what ends a line. Every other line is a record and
+    is read by itself: no quote, comma or odd byte in it changes how another line is read, and no line raises an error,
+    because an error would reveal something about a record. So ids contain no line ends, and different bytes stay
+    different ids: an id that is not UTF-8 is kept as bytes.
+    """
+    known = {str(item): item for item in catalogue}
+    try:
+        columns, lines = _parquet(file) if file.suffix == ".parquet" else _csv(file)
+    except Exception:  # the reader's message may quote a record
+        raise InvalidData(f"{file} cannot be read as a table.") from None
+    if not {"user", "item"} <= set(columns):
+        raise InvalidData(f"{file} must have the columns user and item, and may have value.")
+    user, item = columns.index("user"), columns.index("item")
+    value = columns.index("value") if "value" in columns else None
+    cells = list[Cell]()
+    for line in lines:
+        if line[user] is not None:
+            listed = None if line[item] is None else known.get(str(line[item]))
+            cells.append((_id(str(line[user])), listed, 1.0 if value is None else line[value]))
+    return cells
+
+
+def write_best(file: Path, entity: Entity, fit: LocalFit | BlendedFit, catalogue: Sequence[Item], top: int) -> int:
+    """Writes each user's best items that they do not have yet, best first: user, place, item, score (CSV).
+
+    Only its owner may read the file: it is never a message. Returns the number of users.
+    """
+    users, table = entity.users(), entity.table()
+    with draft(file, mode=OWNER_ONLY) as temporary, temporary.open("w", encoding="utf-8", newline="") as content:
+        rows = csv.writer(content)
+        rows.writerow(["user", "place", "item", "score"])
+        for first in range(0, len(users), _USERS_AT_ONCE):
+            part = slice(first, first + _USERS_AT_ONCE)
+            scores = fit.scores(users=part)
+            own = table[part]
+            scores[np.repeat(np.arange(len(scores)), np.diff(own.indptr)), own.indices] = -np.inf
+            for user, values in zip(users[part], scores, strict=True):
+                best = np.argsort(-values, kind="stable")[:top]
+                rows.writerows(
+                    (user, rank, catalogue[item], f"{values[item]:.6g}")
+                    for rank, item in enumerate(best.tolist(), 1)
+                    if np.isfinite(values[item])
+                )
+    return len(users)
+
+
 def _roster(settings: Settings) -> tuple[Member, ...]:
-    found = []
-    for one in settings.members["roster"]:
-        if not isinstance(one, Mapping) or not {"name", "key"} <= set(one) <= {"name", "key", "role"}:
-            raise InvalidParameter("every entity of the roster has a name, a key and perhaps a role, and nothing else.")
-        public = settings.public("key", str(one["key"])).hex()
-        found.append(Member(one["name"], public, one.get("role", "contributor")))
-    return tuple(found)
+    members = []
+    for entry in settings.members["roster"]:
+        if not isinstance(entry, Mapping) or not {"name", "key"} <= set(entry) <= {"name", "key", "role"}:
+            raise InvalidParameter(
+                "every entry of the roster has a name, a key and optionally a role, and nothing else."
+            )
+        public = settings.public("key", str(entry["key"])).hex()
+        members.append(Member(entry["name"], public, entry.get("role", "contributor")))
+    return tuple(members)
 
 
 def _policy(value: Any, settings: Settings) -> Policy:
-    """Peers are named with their public keys, as digits or as the files that hold them."""
-    told = _known(value, Policy, "policy")
-    if isinstance(told.get("peers"), Mapping):
-        told["peers"] = {name: settings.public(name, str(key)).hex() for name, key in told["peers"].items()}
-    return Policy(**told)
+    """The policy; its peers have public keys, as digits or as the files that hold them."""
+    members = _members(value, Policy, "policy")
+    if isinstance(members.get("peers"), Mapping):
+        members["peers"] = {name: settings.public(name, str(key)).hex() for name, key in members["peers"].items()}
+    return Policy(**members)
 
 
-def _known(value: Any, kind: Any, what: str) -> dict[str, Any]:
-    names = {one.name for one in fields(kind)}
+def _members(value: Any, kind: Any, name: str) -> dict[str, Any]:
+    names = {field.name for field in fields(kind)}
     if not isinstance(value, Mapping) or set(value) - names:
-        raise InvalidParameter(f"{what} is a table with {', '.join(sorted(names))}, and nothing else.")
-    return {name: tuple(one) if isinstance(one, list) else one for name, one in value.items()}
+        raise InvalidParameter(f"{name} must be a table with some of {', '.join(sorted(names))}.")
+    return {key: tuple(member) if isinstance(member, list) else member for key, member in value.items()}
+
+
+def _id(text: str) -> str | bytes:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogateescape")  # a file of recommendations shows it as Python prints bytes
+    return text
+
+
+def _parquet(file: Path) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
+    import polars
+
+    frame = polars.read_parquet(file)
+    return frame.columns, frame.iter_rows()
+
+
+def _csv(file: Path) -> tuple[list[str], Iterable[list[str | None]]]:
+    content = file.read_bytes().removeprefix(_BOM)
+    ends = [index for end in (b"\n", b"\r") if (index := content.find(end)) >= 0]
+    first = min(ends, default=len(content))
+    # All lines end as the header does: a lone \r does not end a line in a file whose lines end with \n.
+    end = b"\r" if content[first : first + 1] == b"\r" and content[first + 1 : first + 2] != b"\n" else b"\n"
+    header, *lines = content.split(end)
+    columns = [name.strip() for name in _fields(header) or ()]
+    return columns, _filled(lines, len(columns))
+
+
+def _filled(lines: Iterable[bytes], columns: int) -> Iterator[list[str | None]]:
+    """As many fields of each line as there are columns: further ones are cut, missing or empty ones are None."""
+    for line in lines:
+        fields = _fields(line, columns)
+        if fields is not None:
+            filled: list[str | None] = [field or None for field in fields[:columns]]
+            yield filled + [None] * (columns - len(filled))
+
+
+def _fields(line: bytes, columns: int = -1) -> list[str] | None:
+    """The fields of one line, at least ``columns`` of them if there are as many.
+
+    None if a quote is not closed or not at the ends of a field, and if a line with quotes has a carriage return, which
+    some readers take for a line end, or far too many fields.
+    """
+    text = line.removesuffix(b"\r").decode(errors="surrogateescape")
+    if '"' not in text:
+        return text.split(",", columns)
+    if "\r" in text or text.count(",") > _MOST_COMMAS:
+        return None
+    try:
+        return next(csv.reader([text], strict=True))
+    except (csv.Error, StopIteration):
+        return None

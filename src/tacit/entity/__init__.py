@@ -1,7 +1,7 @@
-"""An entity: beside one organisation's users. What leaves it is charged, signed, and sent once."""
+"""An entity: one organisation that holds its users' rows. It charges, signs and sends each answer once."""
 
 from tacit.entity.entity import Entity
-from tacit.entity.fitting import Tuning
+from tacit.entity.fit import Tuning
 from tacit.entity.policy import Policy
 
 __all__ = ["Entity", "Policy", "Tuning"]

@@ -1,11 +1,11 @@
-"""An entity: beside one organisation's users, with their rows in its memory, a ledger in its file and a journal beside that.
+"""An entity: one organisation that holds its users' rows, with a ledger and a journal beside them.
 
     entity = Entity(rows, "hospital.db", name="north", key=key, coordinator=pinned, catalogue=items, budget=budget)
-    reply = entity.answer(message)         # to each message of the coordinator's; None where nothing is to be sent
+    reply = entity.answer(message)         # to each message of the coordinator; None if there is nothing to send
     fit = entity.fit()                     # with the shared model, once it has come; stays inside
 
-Messages are bytes, and may travel by any means: each is signed, and checked before anything is done. What an entity answers it
-answers once: the same message gets the same bytes, also after a restart, and another message for the same stage gets none.
+Messages are bytes and may travel by any means: each is signed, and checked before anything is done. An entity answers each stage
+once: the same message gets the same bytes, also after a restart, and another message for the same stage raises Conflict.
 """
 
 import os
@@ -18,40 +18,38 @@ from scipy import sparse
 
 from tacit.checks import several
 from tacit.entity.account import SUBJECT, EntityAccount
-from tacit.entity.blend import BlendedFit
-from tacit.entity.fitting import Tuning, fit_model
+from tacit.entity.federated_prototypes import Runs
+from tacit.entity.fit import BlendedFit, LocalFit, Tuning, fit_model
 from tacit.entity.journal import Journal
-from tacit.entity.local_fit import LocalFit
-from tacit.entity.outlook import Outlook
-from tacit.entity.policy import Policy
+from tacit.entity.policy import Outlook, Policy
 from tacit.entity.rows import PrivateRows, Rows
-from tacit.entity.runs import Runs
 from tacit.errors import InvalidParameter
 from tacit.ledger import Accounting, Budget, Head, PrivacyLedger, Statement
-from tacit.ledger.clock import Clock, now
+from tacit.ledger.chain import Clock, now
 from tacit.ledger.stores import Target, is_postgresql
 from tacit.mechanisms import SYSTEM_NOISE, Noise
 from tacit.mechanisms.noise import checked_noise
-from tacit.messages.federated_prototypes_frame import KEY_BYTES, open_frame, public_of
-from tacit.messages.federated_prototypes_manifest import Manifest
-from tacit.messages.federated_prototypes_model import SharedModel
-from tacit.messages.federated_prototypes_roster import catalogue_hash, entity_name
-from tacit.messages.federated_prototypes_terms import Mechanism
-from tacit.messages.private_slates_parts import Item
+from tacit.messages.federated_prototypes.frame import KEY_BYTES, open_frame, public_of
+from tacit.messages.federated_prototypes.manifest import Manifest, catalogue_hash, entity_name
+from tacit.messages.federated_prototypes.replies import SharedModel
+from tacit.messages.federated_prototypes.terms import Mechanism
+from tacit.messages.items import Item
 
 _FOLDER = ".runs"
 
 
 class Entity:
-    """``rows``: users x items in the order of the ``catalogue`` (dense or sparse), Ratings, {user: {item: value}}, triples of user,
-    item and value, or a function that gives one of these when they are first needed. ``users``: an id for each row of a table;
-    rows of the same user are added up.
+    """One organisation's part in federated runs.
 
-    ``key`` signs replies (32 bytes, Ed25519); ``coordinator`` is the public key that every message must be signed with. ``budget``
-    is what all runs together may cost the users; it is agreed when the ledger is first opened, and never changes. A ledger's file
-    that is missing is made for a budget that is stated, and not without: a lost one must not look like a fresh budget. With a
-    ``head`` that was noted elsewhere, a file that is missing or older is refused. ``policy`` is what a single run may ask for. The
-    ``journal`` is a folder beside the ledger's file, unless it is named; lose neither.
+    - ``rows``: users x items in the order of the ``catalogue`` (dense or sparse), Ratings, {user: {item: value}}, triples of user,
+      item and value, or a function that returns one of these when they are first needed.
+    - ``users``: an id for each row of a table; rows of the same user are added up.
+    - ``key``: signs replies (32 bytes, Ed25519). ``coordinator``: the public key that must have signed every message.
+    - ``budget``: what all runs together may cost the users. It is agreed when the ledger is first opened, and never changes. A
+      missing ledger is created only if you state a budget: tacit never recreates a lost ledger, because that would hand the same
+      people a fresh budget. With a ``head`` that you noted earlier, a missing or older file is refused.
+    - ``policy``: what a single run may ask for.
+    - ``journal``: a folder, by default beside the ledger's file. Lose neither.
     """
 
     def __init__(
@@ -75,17 +73,24 @@ class Entity:
         clock: Clock = now,
     ) -> None:
         self.name, self._noise = entity_name(name), checked_noise(noise)
-        public_of(key)  # refuses what is no key
+        public_of(key)  # raises if it is not a key
         if len(coordinator) != KEY_BYTES:
             raise InvalidParameter(f"the coordinator's public key is {KEY_BYTES} bytes.")
         if head is not None and isinstance(ledger, PrivacyLedger):
             raise InvalidParameter("this ledger is open already: give its head to PrivacyLedger.open(..., head=head).")
         catalogue = several("a catalogue", catalogue)
         self._rows = PrivateRows(rows, catalogue, users)
-        place = Journal(_folder(ledger) if journal is None else journal)
+        records = Journal(_folder(ledger) if journal is None else journal)
         catalogue_id = catalogue_hash(catalogue)
-        self._account = EntityAccount(
-            ledger, subject, budget, accounting, unprotected, clock, entity=self.name, head=head
+        self._account = EntityAccount.open(
+            ledger,
+            subject,
+            budget=budget,
+            accounting=accounting,
+            unprotected=unprotected,
+            clock=clock,
+            entity=self.name,
+            head=head,
         )
         self._runs = Runs(
             self.name,
@@ -96,7 +101,7 @@ class Entity:
             policy or Policy(),
             self._rows,
             self._account,
-            place,
+            records,
             noise,
             clock,
         )
@@ -105,24 +110,24 @@ class Entity:
         return f"Entity({self.name!r})"
 
     def answer(self, message: bytes) -> bytes | None:
-        """The signed reply to a message of the coordinator's: drawn and charged the first time, after that the same bytes.
+        """The signed reply to a message of the coordinator: charged and drawn the first time, after that the same bytes.
 
-        None where nothing is to be sent: to a receiver's manifest, and to the model, which is kept. Raises, and has then sent
-        nothing: InvalidMessage for what is not signed by the coordinator or no message of a known run, GuaranteeRefused and
-        BudgetExhausted where policy or budget do not allow the run, Conflict for a stage that was answered to another message.
+        Returns None if there is nothing to send: to the manifest as a receiver, and to the model, which is kept. After an error,
+        nothing was sent: InvalidMessage if the coordinator did not sign the message or its run is unknown, GuaranteeRefused and
+        BudgetExhausted if policy or budget do not allow the run, Conflict if the stage was answered to another message.
         """
         return self._runs.answer(message)
 
     def outlook(self, manifest: bytes) -> Outlook:
-        """What a signed manifest asks for: with whom, at what cost, and whether it would be refused. Charges nothing."""
+        """What a signed manifest asks for: with whom, at what cost, and why it would be refused, if so. Charges nothing."""
         self._runs.require_ledger()
         return self._runs.outlook(manifest)
 
     def release(self, manifest: bytes) -> bytes:
-        """The prototypes of this entity's users, for a signed manifest of 'grid' or 'tree': all that such a run asks of it."""
+        """The prototypes of this entity's users, for a signed manifest of 'grid' or 'tree'. Such a run needs nothing else."""
         frame = open_frame(manifest)
         if frame.header.get("kind") != "manifest" or frame.header.get("mechanism") == Mechanism.MOMENTS.value:
-            raise InvalidParameter("release takes a signed manifest of 'grid' or 'tree'; 'moments' goes by `answer`.")
+            raise InvalidParameter("release takes a signed manifest of 'grid' or 'tree'; use `answer` for 'moments'.")
         reply = self.answer(manifest)
         if reply is None:
             raise InvalidParameter("this entity is a receiver in this run: it sends nothing.")
@@ -136,9 +141,10 @@ class Entity:
         tuning: Tuning | None = None,
         rng: np.random.Generator | None = None,
     ) -> LocalFit | BlendedFit:
-        """The local fit, with or without the shared model as the gate decides on held-out cells. All of it stays inside.
+        """The local fit, with or without the shared model: the gate decides on held-out cells. All of it stays inside.
 
-        ``model`` is the coordinator's message, if it was not answered before; else the newest run's model is used, or ``run``'s.
+        ``model`` is the coordinator's message, if you have not given it to `answer` yet. Otherwise the model of ``run`` is used, or
+        that of the newest run.
         """
         if model is not None:
             self.answer(model)
@@ -148,16 +154,16 @@ class Entity:
         return fit_model(self._rows.table(), manifest, shared, tuning or Tuning(), rng=rng, noise=self._noise)
 
     def shared(self, run: str | None = None) -> tuple[Manifest, SharedModel]:
-        """The manifest and the model of a run, by default of the newest that has one."""
-        found = self._runs.model(run)
-        if found is not None:
-            return found
-        raise InvalidParameter("no model has come yet: give the coordinator's last message to `answer` first.")
+        """The manifest and the model of a run; by default of the newest run with a model."""
+        shared = self._runs.model(run)
+        if shared is None:
+            raise InvalidParameter("no model has come yet: give the coordinator's last message to `answer` first.")
+        return shared
 
     def leave(self, run: str) -> None:
-        """Ends a run for this entity: its secrets are deleted, and nothing new is answered. For a run that was given up.
+        """Ends a run for this entity: deletes its secrets and answers nothing new. Use it for a run that was given up.
 
-        It needs no budget, so it works beside an old ledger, too.
+        It needs no budget, so it also works beside an old copy of the ledger.
         """
         self._runs.leave(run)
 
@@ -166,16 +172,16 @@ class Entity:
         return self._rows.table()
 
     def users(self) -> list[Any]:
-        """Whose rows they are, in their order. Private."""
+        """The users' ids, in the order of the rows. Private."""
         return self._rows.ids()
 
     def statement(self) -> Statement:
-        """What was charged to the users' budget, and what is left. A ledger older than the journal does not know: Conflict."""
+        """What was charged to the users' budget, and what is left. Raises Conflict if the ledger is older than the journal."""
         self._runs.require_ledger()
         return self._account.statement()
 
     def head(self) -> Head:
-        """How far the ledger has come. Note it elsewhere after a run; given to the next start, it refuses an older copy."""
+        """How far the ledger has come. Note it elsewhere after a run: given at the next start, it refuses an older copy."""
         return self._account.ledger.head()
 
     def close(self) -> None:
@@ -191,5 +197,7 @@ class Entity:
 
 def _folder(ledger: Target | PrivacyLedger) -> Path:
     if isinstance(ledger, PrivacyLedger) or is_postgresql(ledger):
-        raise InvalidParameter("name a folder for the journal: journal='hospital.runs'.")
+        raise InvalidParameter(
+            "name a folder for the journal, journal='hospital.runs': only a ledger that is given as a file has a default."
+        )
     return Path(f"{os.fspath(ledger)}{_FOLDER}")

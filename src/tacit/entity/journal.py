@@ -1,32 +1,41 @@
 """What an entity has answered, beside its ledger: one file for each stage of a run, written once, before the answer leaves.
 
     <folder>/<run>/<stage>
-    <folder>/charged/<subject>-<height>     how far the ledger has come (see entity/marks.py)
+    <folder>/charged/<subject>-<height>     how far the ledger has come
     <folder>/entries/<subject>-<digest>     the id of a charge that was made
 
-A record is whole or not there, and the first one stands: of two processes that answer at once, both send what is on the disk. Files
-are readable by their owner only. What a record keeps for later stages (the secrets of a secure sum) is deleted when a run is over.
+A record is whole or missing, and the first one stands: if two processes answer at once, both send what is on the disk. Only the
+owner may read the files. The secrets that a record keeps for later stages of a secure sum are deleted when a run is over.
+
+The marks in ``charged`` and ``entries`` detect an old copy of the ledger. Charges are never taken back, so the number of charges of
+a subject and their cost only grow. The journal notes both after every charge, before an answer leaves. A crash in between leaves an
+older note, never one ahead of the ledger. Without marks, an entity with an old copy would charge new runs to a budget that has
+forgotten earlier ones. Numbers alone do not suffice, because an old copy catches up when others charge the same subject; so the
+journal also notes the ids of the entity's own charges, and each must be in the ledger. If ledger and journal both come from old
+copies of the same time, nothing here can notice.
 """
 
 import contextlib
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from tacit.errors import LedgerDamaged, LedgerUnavailable
-from tacit.messages import fields
+from tacit import files
+from tacit.errors import Conflict, LedgerDamaged, LedgerUnavailable
+from tacit.messages import values
 
 MANIFEST, MODEL, LEFT = "manifest", "model", "left"
+_RELEASES = ("prototypes", "popularity", "gram")  # the stages whose records follow a charge
 _MARKS, _IDS = "charged", "entries"
-_PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
+_PRIVATE_FOLDER = 0o700
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The digest of the message that was answered, the answer, and what later stages need."""
+    """The digest of the message that was answered, the answer, and the state that later stages need."""
 
     message: str
     reply: bytes = field(repr=False)
@@ -47,56 +56,42 @@ class Record:
         except (TypeError, ValueError, RecursionError):
             raise LedgerDamaged(
                 "a record in the journal beside the ledger is damaged. Restore the journal from a backup; without it this entity "
-                "cannot go on in its run."
+                "cannot continue its run."
             ) from None
         return cls(message, content[:reply], content[reply:])
 
 
 class Journal:
-    """One folder for all runs of an entity."""
+    """One folder for all runs of an entity. Raises LedgerUnavailable if it cannot be read or written."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
 
     def runs(self) -> list[str]:
-        """The ids of all runs it knows, oldest first."""
+        """The ids of all runs that it knows, oldest first."""
         if not self.folder.is_dir():
             return []
-        known = [one for one in self.folder.iterdir() if (one / MANIFEST).is_file()]
-        return [one.name for one in sorted(known, key=lambda one: ((one / MANIFEST).stat().st_mtime_ns, one.name))]
+        known = [run for run in self.folder.iterdir() if (run / MANIFEST).is_file()]
+        return [run.name for run in sorted(known, key=lambda run: ((run / MANIFEST).stat().st_mtime_ns, run.name))]
 
     def read(self, run: str, stage: str) -> Record | None:
-        try:
-            return Record.from_bytes(self._file(run, stage).read_bytes())
-        except FileNotFoundError:
-            return None
-        except OSError as problem:
-            raise _unavailable(problem) from None
+        """The record of a stage; None if there is none."""
+        with _disk_errors():
+            try:
+                content = self._file(run, stage).read_bytes()
+            except FileNotFoundError:
+                return None
+        return Record.from_bytes(content)
 
     def write(self, run: str, stage: str, record: Record) -> Record:
-        """Keeps a record durably; returns the one that stands, which is an older one where there was one."""
-        try:
-            with self._written(self._file(run, stage), record.to_bytes()) as file:
-                with contextlib.suppress(FileExistsError):  # the first one stands
-                    os.link(file, self._file(run, stage))
-                _flush(file.parent)
-        except OSError as problem:
-            raise _unavailable(problem) from None
-        standing = self.read(run, stage)
-        if standing is None:
-            raise LedgerUnavailable(
-                "a record vanished from the journal beside the ledger. Nothing was sent; mend that first."
-            )
-        return standing
+        """Keeps a record durably, unless there is one already; returns the record that stands."""
+        with _disk_errors():
+            content = files.write_once(self._ready(self._file(run, stage)), record.to_bytes(), mode=files.OWNER_ONLY)
+        return Record.from_bytes(content)
 
     def replace(self, run: str, stage: str, record: Record) -> None:
-        """Puts a record in the place of an older one: a newer model, or the same answer without its secrets."""
-        try:
-            with self._written(self._file(run, stage), record.to_bytes()) as file:
-                os.replace(file, self._file(run, stage))
-                _flush(file.parent)
-        except OSError as problem:
-            raise _unavailable(problem) from None
+        """Puts a record in place of an older one: a newer model, or the same answer without its secrets."""
+        self._put(self._file(run, stage), record.to_bytes())
 
     def forget_secrets(self, run: str) -> None:
         """Deletes what the records of a run keep beside their answers."""
@@ -106,90 +101,157 @@ class Journal:
                 self.replace(run, file.name, Record(record.message, record.reply))
 
     def count(self, stages: Collection[str]) -> int:
-        """How many records of these stages there are, of all runs."""
+        """How many records of these stages there are, in all runs."""
         return sum((self.folder / run / stage).is_file() for run in self.runs() for stage in stages)
 
     def put_mark(self, prefix: str, height: int, content: bytes) -> None:
-        """Keeps a mark durably. A higher one that is there stays the highest; lower ones are deleted."""
-        target = self.folder / _MARKS / f"{prefix}{height}"
-        try:
-            with self._written(target, content) as file:
-                os.replace(file, target)
-                _flush(file.parent)
+        """Keeps a mark durably, and deletes lower ones. A higher mark that is there stays the highest."""
+        mark = self.folder / _MARKS / f"{prefix}{height}"
+        self._put(mark, content)
+        with _disk_errors():
             for name, lower in self._marks(prefix):
                 if lower < height:
-                    (target.parent / name).unlink(missing_ok=True)
-        except OSError as problem:
-            raise _unavailable(problem) from None
+                    (mark.parent / name).unlink(missing_ok=True)
 
     def highest_mark(self, prefix: str) -> bytes | None:
-        """The content of the highest mark whose name begins so."""
-        try:
+        """The content of the highest mark whose name begins with this prefix."""
+        with _disk_errors():
             while marks := self._marks(prefix):
-                name, _ = max(marks, key=lambda one: one[1])
+                name, _ = max(marks, key=lambda mark: mark[1])
                 with contextlib.suppress(FileNotFoundError):  # deleted just now: there is a higher one
                     return (self.folder / _MARKS / name).read_bytes()
-        except OSError as problem:
-            raise _unavailable(problem) from None
         return None
 
     def put_id(self, prefix: str, text: str) -> None:
         """Keeps the id of a charge durably, once."""
-        target = self.folder / _IDS / f"{prefix}{sha256(text.encode()).hexdigest()}"
-        try:
-            if not target.is_file():
-                with self._written(target, text.encode()) as file:
-                    os.replace(file, target)
-                    _flush(file.parent)
-        except OSError as problem:
-            raise _unavailable(problem) from None
+        entry = self.folder / _IDS / f"{prefix}{sha256(text.encode()).hexdigest()}"
+        with _disk_errors():
+            known = entry.is_file()
+        if not known:
+            self._put(entry, text.encode())
 
     def ids(self, prefix: str) -> list[str]:
         """All ids that were kept under this prefix."""
         folder = self.folder / _IDS
-        try:
-            files = sorted(folder.glob(f"{prefix}*")) if folder.is_dir() else []
-            found = {file.name: file.read_bytes() for file in files}
-        except OSError as problem:
-            raise _unavailable(problem) from None
-        if any(name != f"{prefix}{sha256(content).hexdigest()}" for name, content in found.items()):
+        with _disk_errors():
+            entries = sorted(folder.glob(f"{prefix}*")) if folder.is_dir() else []
+            contents = {entry.name: entry.read_bytes() for entry in entries}
+        if any(name != f"{prefix}{sha256(content).hexdigest()}" for name, content in contents.items()):
             raise LedgerDamaged("the journal's note of a charge is damaged. Restore the journal from a backup.")
-        return [content.decode() for content in found.values()]
+        return [content.decode() for content in contents.values()]
 
     def _marks(self, prefix: str) -> list[tuple[str, int]]:
         folder = self.folder / _MARKS
-        names = [one.name for one in folder.iterdir()] if folder.is_dir() else []
+        names = [mark.name for mark in folder.iterdir()] if folder.is_dir() else []
         heights = [(name, name.rpartition("-")[2]) for name in names if name.startswith(prefix) and name[0] != "."]
         return [(name, int(height)) for name, height in heights if height.isdecimal()]
 
-    @contextlib.contextmanager
-    def _written(self, target: Path, data: bytes) -> Iterator[Path]:
+    def _put(self, file: Path, content: bytes) -> None:
+        with _disk_errors():
+            files.replace(self._ready(file), content, mode=files.OWNER_ONLY)
+
+    def _ready(self, file: Path) -> Path:
+        """The same path, in a folder that exists and that only its owner may enter."""
         self.folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
-        target.parent.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
-        file = target.parent / f".{target.name}.{os.getpid()}.{os.urandom(8).hex()}"
-        try:
-            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE), "wb") as content:
-                content.write(data)
-                content.flush()
-                os.fsync(content.fileno())
-            yield file
-        finally:
-            file.unlink(missing_ok=True)
+        file.parent.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+        return file
 
     def _file(self, run: str, stage: str) -> Path:
-        return self.folder / fields.hexadecimal(run, "the run's id", length=64) / stage
+        return self.folder / values.hexadecimal(run, "the run's id", length=64) / stage
 
 
-def _flush(folder: Path) -> None:
-    """What a folder lists is on the disk, too."""
-    handle = os.open(folder, os.O_RDONLY)
+@contextlib.contextmanager
+def _disk_errors() -> Iterator[None]:
+    """Turns an error of the disk into LedgerUnavailable."""
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        yield
+    except OSError as problem:
+        raise LedgerUnavailable(
+            f"the journal beside the ledger cannot be read or written ({problem.strerror}). Nothing was sent. Repair the disk or "
+            "its permissions, then try again."
+        ) from None
 
 
-def _unavailable(problem: OSError) -> LedgerUnavailable:
-    return LedgerUnavailable(
-        f"the journal beside the ledger cannot be read or written ({problem.strerror}). Nothing was sent; mend that first."
-    )
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a ledger has come with a subject: charges, their sums in whole units, and noted messages of secure sums."""
+
+    charges: int
+    amount: int
+    delta: int
+    unprotected: int
+    notes: int
+
+    @property
+    def height(self) -> int:
+        """Grows with every charge and every note."""
+        return self.charges + self.notes
+
+    def reaches(self, other: "Mark") -> bool:
+        """Whether every number is at least that of the other mark."""
+        return all(getattr(self, name) >= getattr(other, name) for name in self.__slots__)
+
+    def highest(self, other: "Mark") -> "Mark":
+        """The larger of both, number by number."""
+        return Mark(*(max(getattr(self, name), getattr(other, name)) for name in self.__slots__))
+
+    def to_bytes(self) -> bytes:
+        return json.dumps([getattr(self, name) for name in self.__slots__]).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Mark":
+        try:
+            numbers = json.loads(data)
+            if [type(number) for number in numbers] != [int] * len(cls.__slots__):
+                raise ValueError
+        except (TypeError, ValueError, RecursionError):
+            raise LedgerDamaged(
+                "the journal's note of how far the ledger has come is damaged. Restore the journal from a backup."
+            ) from None
+        return cls(*numbers)
+
+
+def require_reached(
+    journal: Journal, subject: str, now: Callable[[], Mark], charged: Callable[[Collection[str]], Collection[str]]
+) -> None:
+    """Raises Conflict if the ledger knows less than the journal noted.
+
+    The ledger is read after the notes, because others may be charging it. ``charged`` says which of some ids the subject was
+    charged for.
+    """
+    noted, ids = _noted(journal, subject), journal.ids(_prefix(subject))
+    records = _records(journal) if noted is None else 0
+    known = now()
+    reached = known.charges >= records and (noted is None or known.reaches(noted))
+    if not reached or set(ids) - set(charged(ids)):
+        raise Conflict(
+            "the ledger is older than the journal beside it: it lacks charges that were made. Nothing was charged and nothing is "
+            "sent. Restore the newest ledger, or name a new subject after counting what was spent."
+        )
+
+
+def note(journal: Journal, subject: str, now: Mark, ids: Collection[str] = ()) -> None:
+    """Notes durably how far the ledger has come, and these ids of charges in it.
+
+    Notes are never taken back. If others note at the same time, the highest mark counts.
+    """
+    for release_id in ids:
+        journal.put_id(_prefix(subject), release_id)
+    noted = _noted(journal, subject) or Mark(0, 0, 0, 0, 0)
+    highest = now.highest(noted)
+    if highest != noted:
+        journal.put_mark(_prefix(subject), highest.height, highest.to_bytes())
+
+
+def _noted(journal: Journal, subject: str) -> Mark | None:
+    content = journal.highest_mark(_prefix(subject))
+    return None if content is None else Mark.from_bytes(content)
+
+
+def _records(journal: Journal) -> int:
+    """How many kept answers were charged, if the journal has no mark of any subject; else 0."""
+    return 0 if journal.highest_mark("") is not None else journal.count(_RELEASES)
+
+
+def _prefix(subject: str) -> str:
+    return sha256(subject.encode()).hexdigest()[:32] + "-"

@@ -1,24 +1,29 @@
-"""What an entity agrees to, whoever asks: a manifest that asks for more is refused before anything is drawn."""
+"""What an entity agrees to: a manifest that asks for more is refused before anything is drawn."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from tacit.checks import keep, positive, probability, whole
 from tacit.errors import GuaranteeRefused, InvalidParameter
-from tacit.messages.federated_prototypes_manifest import Manifest
-from tacit.messages.federated_prototypes_roster import Member, entity_name, key_text
+from tacit.ledger import Statement
+from tacit.ledger.budgets import Cost, cost_to_json
+from tacit.messages.federated_prototypes.manifest import Manifest, Member, entity_name, key_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The most that one run may promise to cost a user (``epsilon``, ``delta``); the ``mechanisms`` and the ``aggregation`` that
-    are allowed; how many contributors there must be. None allows everything: the budget in the ledger still holds.
+    """The limits of one run: its cost to a user, the mechanisms, the aggregation, and the number of contributors.
 
-    ``peers`` are the entities that are known, with their public keys, learnt by a way that is not the coordinator's: it writes the
-    roster, and could fill it with entities of its own. At least ``known`` contributors must be among them, this entity counted.
-    Without a number, under secure sums: all but as many as may collude, and ``fewest`` at least, as the noise of the others counts
-    for nothing if they were invented. Without secure sums each entity's noise suffices, and a number must be said to matter.
+    - ``epsilon``, ``delta``: the most that a run may cost a user. ``mechanisms`` and ``aggregation``: what is allowed. None allows
+      everything; the budget in the ledger still holds.
+    - ``contributors``: the fewest that a run must have.
+    - ``peers``: known entities with their public keys, learnt independently of the coordinator, who writes the roster and could
+      fill it with invented entities.
+    - ``known``: how many contributors must be peers, this entity included. By default, under secure sums: all but as many as may
+      collude, and at least ``fewest``, because the noise of invented entities protects nobody. Without secure sums each entity's
+      own noise suffices, and the default is 1.
     """
 
     epsilon: float | None = None  # nats
@@ -39,16 +44,16 @@ class Policy:
             known=None if self.known is None else whole("known", self.known, least=1),
         )
         if self.known is not None and self.peers is None:
-            raise InvalidParameter("a number of known contributors needs `peers`: their names and public keys.")
+            raise InvalidParameter("`known` needs `peers`: the names and public keys of known entities.")
         if isinstance(self.mechanisms, str):
-            raise InvalidParameter("mechanisms are a tuple of names, such as ('moments', 'tree').")
+            raise InvalidParameter("`mechanisms` must be a tuple of names, such as ('moments', 'tree').")
 
-    def knows(self, one: Member, name: str) -> bool:
-        """Whether a member of a roster is one of the peers, with the same key, or the entity of this name itself."""
-        return one.name == name or (self.peers is not None and self.peers.get(one.name) == one.key)
+    def knows(self, member: Member, name: str) -> bool:
+        """Whether a member of a roster is a peer with the same key, or the entity of this name itself."""
+        return member.name == name or (self.peers is not None and self.peers.get(member.name) == member.key)
 
     def require(self, manifest: Manifest, name: str) -> None:
-        """Refuses to the entity of this name a manifest that goes beyond this policy. Only public numbers are looked at."""
+        """Raises GuaranteeRefused if a manifest asks more of the entity of this name than this policy allows."""
         promised = manifest.guarantee
         if self.epsilon is not None and promised.epsilon > self.epsilon:
             raise GuaranteeRefused(
@@ -61,19 +66,19 @@ class Policy:
         if self.aggregation is not None and manifest.aggregation not in (None, self.aggregation):
             raise GuaranteeRefused(f"this entity takes part with aggregation '{self.aggregation}' only.")
         if len(manifest.contributors) < self.contributors:
-            raise GuaranteeRefused(f"this entity takes part where there are {self.contributors} contributors or more.")
+            raise GuaranteeRefused(f"this entity takes part in runs of at least {self.contributors} contributors.")
         if self.peers is not None:
-            known = sum(self.knows(one, name) for one in manifest.contributors)
+            known = sum(self.knows(member, name) for member in manifest.contributors)
             needed = _needed(manifest) if self.known is None else self.known
             if known < needed:
                 raise GuaranteeRefused(
                     f"{known} of the {len(manifest.contributors)} contributors are peers of this entity, with the keys that it "
-                    f"has; it takes part where {needed} are. Ask the others for their keys, by a way that is not the coordinator's."
+                    f"has; it takes part if {needed} are. Ask the others for their keys, and not through the coordinator."
                 )
 
 
 def _needed(manifest: Manifest) -> int:
-    """Whoever is left when a sum is unmasked, at least ``honest`` of them must be real."""
+    """At least ``honest`` of those who are left when a sum is unmasked must be real."""
     if not manifest.is_secure:
         return 1
     return max(manifest.fewest or 1, len(manifest.contributors) - (manifest.colluding or 0))
@@ -82,6 +87,43 @@ def _needed(manifest: Manifest) -> int:
 def _pinned(peers: object) -> Mapping[str, str]:
     if not isinstance(peers, Mapping):
         raise InvalidParameter(
-            "peers are a mapping from the names of entities to their public keys in hexadecimal digits."
+            "`peers` must be a mapping from the names of entities to their public keys in hexadecimal digits."
         )
     return MappingProxyType({entity_name(name): key_text(key) for name, key in peers.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a manifest would mean for an entity, for the people who decide.
+
+    ``known``: the members of the roster whose keys this entity has, and itself. ``cost``: what the whole run would be charged.
+    ``refusal``: why this entity would not answer, if it would not. ``joined``: whether it has answered already.
+    """
+
+    manifest: Manifest
+    known: frozenset[str] = field(repr=False)
+    cost: Cost
+    statement: Statement
+    joined: bool
+    refusal: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """What `tacit entity show --json` prints."""
+        manifest, terms = self.manifest, self.statement.terms
+        return {
+            "run": manifest.run,
+            "title": manifest.title,
+            "mechanism": manifest.mechanism.value,
+            "aggregation": None if manifest.aggregation is None else manifest.aggregation.value,
+            "fewest": manifest.fewest,
+            "colluding": manifest.colluding,
+            "entities_each": manifest.entities_each,
+            "deadline": manifest.deadline,
+            "guarantee": manifest.guarantee.to_json(),
+            "roster": [{**member.to_json(), "known": member.name in self.known} for member in manifest.roster],
+            "warnings": list(manifest.warnings()),
+            "cost": cost_to_json(self.cost, terms),
+            "windows": self.statement.to_json()["windows"],
+            "joined": self.joined,
+            "refusal": self.refusal,
+        }

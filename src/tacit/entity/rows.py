@@ -1,15 +1,15 @@
-"""An entity's rows over the common catalogue: users x items, whatever they came as. Private; nothing in them is ever refused.
+"""An entity's rows over the common catalogue, users x items. Private; the content of a record never raises an error.
 
-What the program decides may be refused (the shape of a table, the number of its columns); what a record holds never is: an item
-that the catalogue does not list is left out, a value that is no number counts as 0, rows of the same user are added up.
+What the program decides may raise (the shape of a table, the number of its columns). What a record holds never does, because the
+error would reveal it: an unlisted item is left out, a value that is not a number counts as 0, rows of the same user are added up.
 
-How rows are read is decided by what holds them, never by what is in it, so that no record changes how others are read:
+The container decides how rows are read, never its content, so that no record changes how others are read:
 
-- a sparse matrix, or whatever numpy takes for an array (ndarray, data frame): a table, one row for each user;
-- anything, lists of lists too, where ``users`` names the user of each row: a table;
+- a sparse matrix, or anything that numpy takes for an array (ndarray, data frame): a table, one row for each user;
+- anything, also lists of lists, if ``users`` names the user of each row: a table;
 - Ratings; a mapping {user: {item: value}};
-- any other iterable: cells (user, item, value). **So a table in plain lists needs np.array(...) or ``users``.** Of cells, what is
-  no tuple or list of three is left out, silently.
+- any other iterable: cells (user, item, value). **So a table in plain lists needs np.array(...) or ``users``.** A cell that is not
+  a tuple or list of three is left out silently.
 """
 
 import os
@@ -23,8 +23,8 @@ from scipy import sparse
 
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.mechanisms.arrays import PLAIN_NUMBERS, real_cell, real_table, summed
-from tacit.messages.private_slates_parts import Item
+from tacit.mechanisms.inputs import PLAIN_NUMBERS, real_cell, real_table, summed
+from tacit.messages.items import Item
 
 Rows: TypeAlias = (
     ArrayLike
@@ -37,16 +37,16 @@ Rows: TypeAlias = (
 
 T = TypeVar("T")
 
-# ids of these types are told apart by nothing that a record could bring along
+# comparing ids of these types runs no code of a record
 _PLAIN_IDS = frozenset({str, bytes, type(None), np.str_, np.bytes_}) | PLAIN_NUMBERS
 
 
 class PrivateRows:
-    """Rows that are read when they are first needed: after the manifest has been checked, never before."""
+    """Rows that are read when they are first needed, after the manifest was checked."""
 
     def __init__(self, rows: Rows, catalogue: Sequence[Item], users: Sequence[Any] | None = None) -> None:
         self._rows, self._users = rows, users
-        self._place = {item: place for place, item in enumerate(catalogue)}
+        self._code = {item: code for code, item in enumerate(catalogue)}
         self._table: sparse.csr_array | None = None
         self._ids: list[Any] | None = None
 
@@ -61,7 +61,7 @@ class PrivateRows:
         return self._table
 
     def ids(self) -> list[Any]:
-        """The users' ids, in the order of the table; their places where a table came without ids."""
+        """The users' ids, in the order of the table; the numbers of the rows if a table came without ids."""
         count = self.table().shape[0]
         return list(range(count)) if self._ids is None else self._ids
 
@@ -79,14 +79,14 @@ class PrivateRows:
         return self._from_triples(cell for cell in map(_cell, rows) if cell is not None)
 
     def _from_ratings(self, ratings: Ratings) -> sparse.csr_array:
-        places = np.array([self._place.get(item, -1) for item in ratings.catalogue.ids.tolist()], dtype=np.int64)
+        codes = np.array([self._code.get(item, -1) for item in ratings.catalogue.ids.tolist()], dtype=np.int64)
         self._ids = ratings.user_ids.tolist()
-        return self._summed(ratings.users, places[ratings.items], ratings.values, ratings.n_users)
+        return self._summed(ratings.users, codes[ratings.items], ratings.values, ratings.n_users)
 
     def _from_table(self, rows: Any) -> sparse.csr_array:
-        table = real_table(rows, "rows", len(self._place))
-        if table.shape[1] != len(self._place):
-            raise InvalidInput(f"expected one column for each of the {len(self._place):,} items of the catalogue.")
+        table = real_table(rows, "rows", len(self._code))
+        if table.shape[1] != len(self._code):
+            raise InvalidInput(f"expected one column for each of the {len(self._code):,} items of the catalogue.")
         if self._users is None:
             return self._cleaned(table)
         if len(self._users) != table.shape[0]:
@@ -96,22 +96,22 @@ class PrivateRows:
         return self._summed(codes[coordinates.row], coordinates.col, coordinates.data, len(self._ids))
 
     def _from_triples(self, cells: Iterable[tuple[Any, ...]]) -> sparse.csr_array:
-        users, places, values = [], [], []
+        users, items, values = [], [], []
         for user, item, value in cells:
             users.append(user)
-            places.append(_found(self._place, item))
+            items.append(_find(self._code, item))
             values.append(real_cell(value))
         codes, self._ids = _codes(users)
         numbers = np.array(values, dtype=np.float64)
-        return self._summed(codes, np.array(places, dtype=np.int64), numbers, len(self._ids))
+        return self._summed(codes, np.array(items, dtype=np.int64), numbers, len(self._ids))
 
-    def _summed(self, users: NDArray[Any], places: NDArray[Any], values: NDArray[Any], count: int) -> sparse.csr_array:
-        """Cells of the same user and item are added up, once what is no finite number has become 0; -1 is no user and no item."""
-        known = (places >= 0) & (users >= 0)
+    def _summed(self, users: NDArray[Any], items: NDArray[Any], values: NDArray[Any], count: int) -> sparse.csr_array:
+        """Adds up cells of the same user and item; values that are not finite count as 0, and -1 is no user and no item."""
+        known = (items >= 0) & (users >= 0)
         numbers = np.nan_to_num(values[known].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-        shape = (count, len(self._place))
+        shape = (count, len(self._code))
         with np.errstate(all="ignore"):
-            table = summed(users[known], places[known], numbers, shape)
+            table = summed(users[known], items[known], numbers, shape)
         return self._cleaned(table)
 
     def _cleaned(self, table: sparse.csr_array) -> sparse.csr_array:
@@ -121,7 +121,7 @@ class PrivateRows:
 
 
 def _cell(cell: Any) -> tuple[Any, Any, Any] | None:
-    """User, item and value; None for what is no cell. Whatever a record does when it is looked at, nobody hears of it."""
+    """User, item and value; None if it is not a cell. Errors that a record raises when it is read are hidden."""
     try:
         if not isinstance(cell, tuple | list) or len(cell) != 3:
             return None
@@ -138,15 +138,15 @@ def _cells(row: Any) -> list[tuple[Any, Any]]:
         return []
 
 
-def _found(places: Mapping[Any, int], key: Any) -> int:
-    """The place of a key; -1 for what is not there, and for what cannot be looked up."""
-    return _tried(key, lambda: places.get(key, -1), -1)
+def _find(codes: Mapping[Any, int], key: Any) -> int:
+    """The code of a key; -1 if it is unknown or cannot be looked up."""
+    return _guard(key, lambda: codes.get(key, -1), -1)
 
 
 def _codes(users: Iterable[Any]) -> tuple[NDArray[np.int64], list[Any]]:
-    """A number for each id, the same for the same id, and -1 for what cannot be one; and the ids by their numbers.
+    """A number for each id, the same for the same id, and -1 for what cannot be an id; and the ids by their numbers.
 
-    Ids of classes of somebody's own are kept apart: what they do when they are compared takes nobody else's record away.
+    Ids of custom classes are kept apart: what they do when they are compared must not take away another user's record.
     """
     plain: dict[Any, int] = {}
     others: dict[Any, int] = {}
@@ -154,18 +154,18 @@ def _codes(users: Iterable[Any]) -> tuple[NDArray[np.int64], list[Any]]:
     ids: list[Any] = []
     for user in users:
         key = _id(user)
-        code = _found(plain, key)
+        code = _find(plain, key)
         if code < 0 and others:
-            code = _found(others, key)
+            code = _find(others, key)
         if code < 0:
-            code = _added(plain if type(key) in _PLAIN_IDS else others, key, len(ids))
+            code = _add(plain if type(key) in _PLAIN_IDS else others, key, len(ids))
             ids += [key] if code >= 0 else []
         codes.append(code)
     return np.array(codes, dtype=np.int64), ids
 
 
-def _added(known: dict[Any, int], key: Any, code: int) -> int:
-    return _tried(key, lambda: code if known.setdefault(key, code) == code else -1, -1)
+def _add(known: dict[Any, int], key: Any, code: int) -> int:
+    return _guard(key, lambda: code if known.setdefault(key, code) == code else -1, -1)
 
 
 def _id(user: Any) -> Any:
@@ -176,11 +176,11 @@ def _id(user: Any) -> Any:
             return str(repr(user))
         return user
 
-    return user if type(user) in _PLAIN_IDS else _tried(user, hashed, user)
+    return user if type(user) in _PLAIN_IDS else _guard(user, hashed, user)
 
 
-def _tried(key: Any, look_up: Callable[[], T], otherwise: T) -> T:
-    """A class of somebody's own may raise, or warn, when it is hashed or compared: either would tell of a record."""
+def _guard(key: Any, look_up: Callable[[], T], otherwise: T) -> T:
+    """Looks up a key. A custom class may raise or warn when it is hashed or compared, which would reveal a record: hide both."""
     try:
         if type(key) in _PLAIN_IDS:
             return look_up()

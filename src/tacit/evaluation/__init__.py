@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tacit.loading import on_demand
+from tacit.loading import lazy
 
 if TYPE_CHECKING:
     from tacit.evaluation.advice import Advice, Situation, advise, measured
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from tacit.evaluation.registry import SYSTEMS, curves, evaluate
     from tacit.evaluation.report import Report, write_html
     from tacit.evaluation.result import Claim, Result, Row
-
-_HOMES = {
-    "advice": ["Advice", "Situation", "advise", "measured"],
-    "curve": ["Curve"],
-    "demonstration.all": ["demonstrations"],
-    "demonstration.demonstration": ["Demonstration"],
-    "effort": ["Effort"],
-    "registry": ["SYSTEMS", "curves", "evaluate"],
-    "report": ["Report", "write_html"],
-    "result": ["Claim", "Result", "Row"],
-}
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        advice="Advice Situation advise measured",
+        curve="Curve",
+        effort="Effort",
+        registry="SYSTEMS curves evaluate",
+        report="Report write_html",
+        result="Claim Result Row",
+        **{"demonstration.all": "demonstrations", "demonstration.demonstration": "Demonstration"},
+    )
 
 __all__ = [
     "SYSTEMS",
@@ -43,6 +43,3 @@ __all__ = [
     "measured",
     "write_html",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES)

@@ -1,11 +1,24 @@
 """Guarantees as values, and the arithmetic on them: composition, conversion, amplification."""
 
-from tacit.guarantees.accounting import epsilon_each, tight, times_within
-from tacit.guarantees.amplification import shuffle, shuffle_delta
-from tacit.guarantees.composition import compose, parallel, repeat
-from tacit.guarantees.conversion import anywhere, group, replace_from_add_remove, to_approximate, within
-from tacit.guarantees.gaussian import delta_of_gaussian, epsilon_of_gaussian, mu_for
-from tacit.guarantees.guarantee import Guarantee, Loss, LossKind, approximate, metric, nothing, pure
+from tacit.guarantees.accounting import epsilon_each, tight, times_within, to_approximate
+from tacit.guarantees.amplification import (
+    ALL_CONDITIONS,
+    ShuffleCondition,
+    across_batches,
+    amplify,
+    shuffle,
+    shuffle_delta,
+)
+from tacit.guarantees.composition import anywhere, group, parallel, repeat, replace_from_add_remove, within
+from tacit.guarantees.concentrated import (
+    delta_of_gaussian,
+    epsilon_of_gaussian,
+    epsilon_of_rho,
+    mu_for,
+    rho_for,
+    rho_of,
+)
+from tacit.guarantees.guarantee import Guarantee, Loss, LossKind, approximate, compose, metric, nothing, pure
 from tacit.guarantees.neighbours import (
     ONE_IMPRESSION,
     ONE_PROFILE,
@@ -16,8 +29,6 @@ from tacit.guarantees.neighbours import (
     Unit,
 )
 from tacit.guarantees.release import Release
-from tacit.guarantees.shuffled_reports import ALL_CONDITIONS, ShuffleCondition, across_batches, amplify
-from tacit.guarantees.zcdp import epsilon_of_rho, rho_for, rho_of
 
 __all__ = [
     "ALL_CONDITIONS",

@@ -1,24 +1,30 @@
 """Shuffle amplification: n local reports, permuted by a party that does not collude with their reader, hide each other.
 
-The bounds and what was checked are on docs/proofs/shuffle-amplification. No bound exceeds epsilon0. What must be true before
-one of them may be claimed stands beside ``amplify`` (tacit.guarantees.shuffled_reports).
+``amplify`` says what a batch of shuffled reports may claim; ``shuffle`` and ``shuffle_delta`` are the bounds behind it. The five
+conditions of ``ShuffleCondition`` are facts about a deployment. Unless all of them are stated, the local epsilon is reported, with
+a note of what is missing. Bounds and checks: docs/proofs/shuffle-amplification. No bound exceeds epsilon0.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, get_args
 
 from tacit.checks import finite, positive, probability, whole
-from tacit.errors import InvalidParameter
-from tacit.guarantees.rounding import down, precise, up_from
+from tacit.errors import InvalidGuarantee, InvalidParameter
+from tacit.guarantees.arithmetic import down, precise, up_from
+from tacit.guarantees.composition import group, repeat
+from tacit.guarantees.guarantee import Guarantee, compose
+from tacit.guarantees.neighbours import ONE_PROFILE, ONE_USER_REPLACED
 
 ShuffleMethod = Literal["numerical", "closed", "erlingsson", "two-point-2023", "blanket"]
 MOST_REPORTS = 10**8
 MOST_ITEMS = 1 << 20  # as many as randomised response offers
 _NO_LOSS = 1e-9  # below it floats cannot tell e^epsilon0 from 1 well enough: delta is bounded by epsilon0 itself
-_NO_COVER = 100.0  # above it not one of all those reports is expected to hide another: nothing is claimed
+_NO_COVER = 100.0  # above it no report is expected to hide another: nothing is claimed
 
 
 def shuffle(epsilon0: float, n: int, delta: float, method: ShuffleMethod = "numerical", k: int | None = None) -> float:
@@ -26,7 +32,7 @@ def shuffle(epsilon0: float, n: int, delta: float, method: ShuffleMethod = "nume
 
     ``numerical`` and ``closed`` (Feldman, McMillan, Talwar 2021) and ``erlingsson`` (2019) hold for every randomiser;
     ``blanket`` holds for k-ary randomised response; ``two-point-2023`` is informative only: its proof was not checked here.
-    Outside the range in which a closed form is proved the answer is epsilon0.
+    Outside the range in which a closed form is proved, the answer is epsilon0.
     Both epsilons are in nats, ``delta`` is a probability, ``k`` the number of values that a report can take.
     """
     epsilon0, n, k = checked(epsilon0, n, method, k)
@@ -36,7 +42,7 @@ def shuffle(epsilon0: float, n: int, delta: float, method: ShuffleMethod = "nume
 def shuffle_delta(
     epsilon0: float, n: int, epsilon: float, method: ShuffleMethod = "numerical", k: int | None = None
 ) -> float:
-    """The delta at ``epsilon`` >= 0 of n shuffled reports that are epsilon0-private each, rounded up; 1 where none is proved.
+    """The delta at ``epsilon`` >= 0 of n shuffled reports that are epsilon0-private each, rounded up; 1 if no bound is proved.
 
     Both epsilons are in nats; ``k`` is the number of values that a report can take.
     """
@@ -70,7 +76,7 @@ def _shuffle(epsilon0: float, n: int, delta: float, method: ShuffleMethod, k: in
 
 
 def _exact(epsilon0: float, n: int, method: ShuffleMethod, k: int | None, log_left: float) -> Callable[[float], float]:
-    from tacit.guarantees.shuffling import Blanket, Decoys
+    from tacit.guarantees.binomial import Blanket, Decoys  # numpy: on first use
 
     if method == "blanket" and k is not None:
         return Blanket(epsilon0, n, k, log_left).delta
@@ -85,8 +91,8 @@ def _solve(at: Callable[[float], float], delta: float, most: float, guess: float
     if at(0.0) <= delta:
         return 0.0
     for _ in range(200):
-        found = at(x)
-        height = math.log(found / delta) if found > 0.0 else -math.inf
+        reached = at(x)
+        height = math.log(reached / delta) if reached > 0.0 else -math.inf
         if height <= 0.0:
             high, height_high = x, height
         else:
@@ -125,7 +131,7 @@ def _erlingsson(epsilon0: float, n: int, delta: float) -> float:
 
 
 def _delta_of_closed(epsilon0: float, n: int, epsilon: float, method: ShuffleMethod) -> float:
-    """The smallest delta found at which the closed form stays within ``epsilon``; 1 where there is none."""
+    """The smallest delta found at which the closed form stays within ``epsilon``; 1 if there is none."""
     form = _closed if method == "closed" else _erlingsson
     largest = 0.5 if method == "closed" else down(Fraction(0.01)) * (1.0 - 1e-15)
     if form(epsilon0, n, largest) > epsilon:
@@ -138,12 +144,130 @@ def _delta_of_closed(epsilon0: float, n: int, epsilon: float, method: ShuffleMet
 
 
 def checked(epsilon0: float, n: int, method: ShuffleMethod, k: int | None) -> tuple[float, int, int | None]:
-    """The parameters of a bound, if they are some; ``k`` belongs to the blanket bound, and to it only."""
+    """The checked parameters of a bound. Only the blanket bound takes a ``k``, and it needs one."""
     if method not in get_args(ShuffleMethod):
-        raise InvalidParameter(f"the method must be one of {', '.join(get_args(ShuffleMethod))}, not {method!r}.")
+        raise InvalidParameter(f"`method` must be one of {', '.join(get_args(ShuffleMethod))}, not {method!r}.")
     if method == "blanket" and k is None:
         raise InvalidParameter("the blanket bound needs k, the number of items of the randomised response.")
     if method != "blanket" and k is not None:
-        raise InvalidParameter(f"only the blanket bound depends on k; {method} holds for every k.")
+        raise InvalidParameter(f"only the blanket bound depends on k; leave k out for {method!r}.")
     items = None if k is None else whole("k", k, least=2, most=MOST_ITEMS)
     return positive("epsilon0", epsilon0), whole("n", n, least=1, most=MOST_REPORTS), items
+
+
+PROOF = "shuffle-amplification"
+_RESPONSE = "randomised-response"  # the proof that the blanket bound belongs to
+_LEAST_GAIN = 0.01  # of epsilon0: for less a pure guarantee is not given up
+
+
+class ShuffleCondition(Enum):
+    """What must be true of the deployment before an amplified epsilon may be reported: all five conditions."""
+
+    SAME_RANDOMIZER = "all n reports are honest, of one batch, and drawn by the same randomiser on the same public view"
+    NO_LINK_BY_PRICE = "a report carries nothing that links it to its request, such as a price of its own"
+    UNLINKABLE_TOKENS = "deduplication tokens are unlinkable to the requests they came from"
+    ONE_REPORT_EACH = "every user sends one report to a batch, and the public view is fixed within it"
+    NO_OTHER_PATH = "reports, content fetches and clicks reach the reader by no other path than the shuffler"
+
+
+ALL_CONDITIONS = frozenset(ShuffleCondition)
+
+
+def amplify(
+    guarantee: Guarantee,
+    *,
+    n: int,
+    delta: float,
+    conditions: Collection[ShuffleCondition],
+    k: int | None = None,
+    method: ShuffleMethod | None = None,
+    honest_share: float = 1.0,
+    least: int = 1000,
+    reports_each: int = 1,
+    everybody: bool = True,
+) -> Guarantee:
+    """The central guarantee of n shuffled local reports, each under ``guarantee``.
+
+    Give ``k`` for k-ary randomised response with one best item, and leave it out for any other mechanism: its bound raises
+    InvalidParameter for a guarantee with another proof. ``k`` joins ``assumes``. If a condition is missing, if the batch has
+    fewer than ``least`` honest reports, or if less than 1 % is gained, you get the local guarantee back with a note of the
+    reason: its epsilon holds anyway. Give ``honest_share`` unless n counts honest reports only.
+
+    If users send ``reports_each`` = r reports to one batch, say whether ``everybody`` does. If so, n counts *users*: their r
+    reports are one report at r epsilon0. If only some do, n counts reports, ``delta`` is that of one report, and the answer is
+    that of a group of r reports: (r epsilon, delta (e^(r epsilon) - 1)/(e^epsilon - 1)).
+    Epsilon is in nats, ``delta`` a probability, ``k`` the number of values that a report can take.
+    """
+    n, least = whole("n", n, least=1, most=MOST_REPORTS), whole("least", least, least=1)
+    delta, each = probability("delta", delta), whole("reports_each", reports_each, least=1)
+    if not (isinstance(honest_share, (int, float)) and 0.0 < honest_share <= 1.0):
+        raise InvalidParameter(f"honest_share must lie above 0 and be at most 1, not {honest_share!r}.")
+    _require_local(guarantee)
+    local = repeat(guarantee, each)  # what holds of a user in any case
+    report = local if everybody else guarantee
+    chosen: ShuffleMethod = method or ("numerical" if k is None else "blanket")
+    if chosen == "two-point-2023":
+        raise InvalidParameter(
+            "two-point-2023 is informative only and makes no guarantee; use numerical, blanket or closed."
+        )
+    epsilon0, n, k = checked(report.epsilon, n, chosen, k)
+    if chosen == "blanket" and report.proof != _RESPONSE:
+        raise InvalidParameter(
+            f"the blanket bound holds for one report by {_RESPONSE} only, not for '{report.proof or 'no proof'}': leave "
+            "k out and use the numerical bound, which holds for every mechanism."
+        )
+    missing = sorted(condition.name for condition in ALL_CONDITIONS - frozenset(conditions))
+    if missing:
+        return local.assuming(f"not amplified: {', '.join(missing)} not stated")
+    honest = math.floor(Fraction(honest_share) * n)
+    if honest < least:
+        return local.assuming(f"not amplified: fewer than {least} honest reports")
+    epsilon = shuffle(epsilon0, honest, delta, chosen, k)
+    if epsilon > (1.0 - _LEAST_GAIN) * epsilon0:
+        return local.assuming(f"not amplified: nothing is gained at n = {honest}")
+    trust = {"the shuffler does not collude with the reader", f"at least {honest} honest reports, by {chosen} bound"}
+    if k is not None:
+        trust |= {f"k-ary randomised response with k = {k}"}
+    assumes = guarantee.assumes | _stated(each, everybody) | trust
+    central = Guarantee(epsilon, ONE_USER_REPLACED, delta=delta, assumes=assumes, proof=PROOF)
+    return central if everybody else _of_some(central, each, local)
+
+
+def across_batches(guarantees: Iterable[Guarantee]) -> Guarantee:
+    """Several batches together: epsilons and deltas add. A batch that was not amplified counts with its local epsilon.
+
+    A local guarantee also holds against the reader of a batch, so it counts as one for a user's rows in it.
+    """
+    parts = list(guarantees)
+    if len({part.protects for part in parts}) > 1:
+        parts = [replace(part, protects=ONE_USER_REPLACED) if part.protects == ONE_PROFILE else part for part in parts]
+    return compose(parts)
+
+
+def _require_local(guarantee: Guarantee) -> None:
+    if (
+        guarantee.protects != ONE_PROFILE
+        or not guarantee.is_pure
+        or guarantee.promises_nothing
+        or guarantee.epsilon == 0.0
+    ):
+        raise InvalidGuarantee(
+            f"only a local guarantee for one profile, with epsilon above 0 and delta = 0, can be amplified, not '{guarantee}'."
+        )
+
+
+def _stated(each: int, everybody: bool) -> set[str]:
+    """The conditions in words, with the stated number of reports instead of "one"."""
+    words = {condition: condition.value for condition in ALL_CONDITIONS}
+    if each > 1:
+        who = f"every user sends {each} reports" if everybody else f"no user sends more than {each} reports"
+        words[ShuffleCondition.ONE_REPORT_EACH] = f"{who} to a batch, and the public view is fixed within it"
+    return set(words.values())
+
+
+def _of_some(central: Guarantee, each: int, local: Guarantee) -> Guarantee:
+    """Group privacy for one user's ``each`` reports; the local guarantee if the group has none left."""
+    several = group(central, each)
+    if several.promises_nothing:  # its delta has reached 1
+        return local.assuming(f"not amplified: nothing is gained for a user with {each} reports")
+    return replace(several, protects=ONE_USER_REPLACED, proof=PROOF)

@@ -1,28 +1,35 @@
-"""Basic and parallel composition: what several releases promise together (docs/proofs/composition)."""
+"""Guarantees of several releases, and changes of the unit that a guarantee protects.
+
+``repeat`` and ``parallel`` compose (docs/proofs/composition); ``compose`` itself stands beside ``Guarantee``. ``within``,
+``anywhere``, ``group`` and ``replace_from_add_remove`` convert from one unit to another (docs/proofs/conversion). Every conversion
+is a theorem about *all* mechanisms with the given guarantee; a mechanism may know better about itself.
+"""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
 
-from tacit.checks import whole
-from tacit.errors import InvalidParameter, MixedUnits
-from tacit.guarantees.guarantee import Guarantee, Loss, LossKind, agrees
-from tacit.guarantees.neighbours import Neighbours, Relation
-from tacit.guarantees.rounding import sqrt_up, up
-from tacit.guarantees.zcdp import exceptions, rho_exactly
+from tacit.checks import positive, whole
+from tacit.errors import InvalidGuarantee, InvalidParameter
+from tacit.guarantees.arithmetic import exactly, precise, up, up_from
+from tacit.guarantees.guarantee import (
+    Guarantee,
+    Loss,
+    LossKind,
+    add_up,
+    composite,
+    exceptions,
+    finite_loss,
+    finite_part,
+    known_loss,
+    loss_of,
+    rho_exactly,
+    same_unit,
+)
+from tacit.guarantees.neighbours import ONE_PROFILE, Neighbours, Relation, Unit
 
-PROOF = "composition"
-Counted = Sequence[tuple[Guarantee, int]]  # each guarantee, and how many releases were made under it
-
-
-def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
-    """All releases together, of the same data: epsilons and deltas add, rounded up. Refuses to mix units.
-
-    Holds when a later mechanism is chosen after seeing earlier outputs. ``loss`` keeps the most that is known of the sum,
-    so that ``tight`` may start from a composition as well as from its parts.
-    """
-    return add_up([(guarantee, 1) for guarantee in guarantees])
+CONVERSION_PROOF = "conversion"
 
 
 def repeat(guarantee: Guarantee, times: int) -> Guarantee:
@@ -37,11 +44,11 @@ def parallel(
     most_per_user: int | None = None,
     stays: str | None = None,
 ) -> Guarantee:
-    """One release per part of the population: a user pays for the parts she can touch, not for all of them.
+    """One release per part of the population: a user pays for the parts they can be in, not for all of them.
 
-    Say either why no user is in two parts (``disjoint``) or in how many she may be (``most_per_user``); the reason joins
-    ``assumes``. Where a unit (rows, a profile, an impression, features) is *replaced* its replacement may fall into another
-    part, so that two parts change for one: the two largest costs add, unless ``stays`` says why it stays in its part.
+    Say either why no user is in two parts (``disjoint``) or in how many a user may be (``most_per_user``); the reason joins
+    ``assumes``. If a unit (rows, a profile, an impression, features) is *replaced*, its replacement may fall into another part.
+    Then two parts change instead of one, and the two largest costs add, unless ``stays`` says why a unit stays in its part.
     """
     parts = list(guarantees)
     protects = same_unit(parts)
@@ -56,58 +63,60 @@ def parallel(
     return _largest(parts, touched).assuming(*reasons)
 
 
-def add_up(counted: Counted) -> Guarantee:
-    """The composition of each guarantee as many times as counted."""
-    protects = same_unit([guarantee for guarantee, _ in counted])
-    if len(counted) == 1 and counted[0][1] == 1:
-        return counted[0][0]
-    parts = [guarantee for guarantee, _ in counted]
-    return _built(
-        parts,
+def within(guarantee: Guarantee, radius: float) -> Guarantee:
+    """The local guarantee among features at most ``radius`` apart: epsilon * (radius + rounding), rounded up.
+
+    ``radius`` is in the distance of the guarantee, such as L1; epsilon is then in nats.
+    """
+    radius = positive("radius", radius)
+    distance = _metric(guarantee)
+    return _at(guarantee, radius, Neighbours.features(distance, radius), frozenset())
+
+
+def anywhere(guarantee: Guarantee, diameter: float, protects: Neighbours = ONE_PROFILE) -> Guarantee:
+    """The local guarantee for everyone, if all features lie in a public domain of this ``diameter``.
+
+    ``diameter`` is in the distance of the guarantee, such as L1.
+    """
+    diameter = positive("diameter", diameter)
+    distance = _metric(guarantee)
+    if protects.unit is Unit.FEATURES or protects.group != 1:
+        raise InvalidGuarantee(
+            "`protects` must be one unit other than features: for features use within(...) with a radius."
+        )
+    if protects.relation is not Relation.REPLACE:
+        raise InvalidGuarantee(
+            "a distance compares the features of two people: it says nothing about a person who is added or removed."
+        )
+    return _at(
+        guarantee,
+        diameter,
         protects,
-        epsilon=sum((_exact(g.epsilon) * n for g, n in counted), Fraction(0)),
-        delta=sum((Fraction(g.delta) * n for g, n in counted), Fraction(0)),
-        loss=loss_of(counted),
+        frozenset({f"features lie in a public domain of {distance} diameter {exactly(diameter)}"}),
     )
 
 
-def loss_of(counted: Counted) -> Loss | None:
-    """The most that is known of the loss of a composition.
+def group(guarantee: Guarantee, size: int) -> Guarantee:
+    """The guarantee when ``size`` units change together: (k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1)), rounded up.
 
-    Pure losses become a rho: (sum of epsilon^2)/2 says more than the sum of the epsilons, which ``epsilon`` keeps anyway.
-    Bounded ranges become a rho too, and never a range: where a later mechanism is chosen after an earlier output, that
-    output may also decide where the later range lies, so the ranges do not bound the range of the sum. Losses that hold
-    except with a probability add up as pure losses or not at all, since no other kind here carries an exception.
+    Nothing is promised if that delta reaches 1.
     """
-    known = [(guarantee, loss, n) for guarantee, n in counted if (loss := _known(guarantee)) is not None]
-    if len(known) < len(counted):
-        return None
-    if len(known) == 1 and known[0][2] == 1:
-        return known[0][1]
-    if all(loss.kind is LossKind.GAUSSIAN for _, loss, _ in known):
-        return _finite(
-            LossKind.GAUSSIAN, sqrt_up(sum((Fraction(loss.value) ** 2 * n for _, loss, n in known), Fraction(0)))
+    size = whole("size", size, least=1)
+    if guarantee.protects.unit is Unit.FEATURES:
+        raise InvalidGuarantee("features are grouped by distance: use within(...) with a larger radius.")
+    if size == 1:
+        return guarantee
+    return _steps(guarantee, size, replace(guarantee.protects, group=guarantee.protects.group * size))
+
+
+def replace_from_add_remove(guarantee: Guarantee) -> Guarantee:
+    """The guarantee when a user's rows are replaced by any others: a removal, then an addition."""
+    protects = guarantee.protects
+    if protects.unit is Unit.FEATURES or protects.relation is not Relation.ADD_REMOVE:
+        raise InvalidGuarantee(
+            f"only a guarantee for units that are added or removed can be converted, not one for '{protects}'."
         )
-    if all(exceptions(guarantee) == 0.0 for guarantee, _, _ in known):
-        rhos = [(rho_exactly(guarantee), n) for guarantee, _, n in known]
-        return _finite(LossKind.ZCDP, up(sum((rho * n for rho, n in rhos if rho is not None), Fraction(0))))
-    if all(loss.kind is LossKind.PURE for _, loss, _ in known):
-        return _finite(LossKind.PURE, up(sum((Fraction(loss.value) * n for _, loss, n in known), Fraction(0))))
-    return None
-
-
-def same_unit(guarantees: Sequence[Guarantee]) -> Neighbours:
-    """What all of them protect; refuses none at all, and two that protect different things."""
-    if not guarantees:
-        raise InvalidParameter("composition needs at least one guarantee.")
-    first = guarantees[0]
-    for other in guarantees[1:]:
-        if other.protects != first.protects or other.per_distance != first.per_distance:
-            raise MixedUnits(
-                f"one guarantee protects '{first.protects}', another '{other.protects}': their epsilons cannot be "
-                "added. Convert them to one unit first (within, anywhere, group, replace_from_add_remove)."
-            )
-    return first.protects
+    return _steps(guarantee, 2, replace(protects, relation=Relation.REPLACE))
 
 
 def _largest(parts: list[Guarantee], touched: int) -> Guarantee:
@@ -119,17 +128,17 @@ def _largest(parts: list[Guarantee], touched: int) -> Guarantee:
     def top(values: Iterable[Fraction]) -> Fraction:
         return sum(sorted(values)[-touched:], Fraction(0))
 
-    return _built(
+    return composite(
         parts,
         parts[0].protects,
-        epsilon=top(_exact(part.epsilon) for part in parts),
+        epsilon=top(finite_part(part.epsilon) for part in parts),
         delta=top(Fraction(part.delta) for part in parts),
         loss=_largest_loss(parts, touched),
     )
 
 
 def _largest_loss(parts: list[Guarantee], touched: int) -> Loss | None:
-    known = [(part, loss) for part in parts if (loss := _known(part)) is not None]
+    known = [(part, loss) for part in parts if (loss := known_loss(part)) is not None]
     if len(known) < len(parts):
         return None
     kinds = {loss.kind for _, loss in known}
@@ -140,54 +149,13 @@ def _largest_loss(parts: list[Guarantee], touched: int) -> Loss | None:
     if any(exceptions(part) for part, _ in known):
         return None
     rhos = sorted(rho for part, _ in known if (rho := rho_exactly(part)) is not None)
-    return _finite(LossKind.ZCDP, up(sum(rhos[-touched:], Fraction(0))))
-
-
-def _built(
-    parts: Sequence[Guarantee], protects: Neighbours, *, epsilon: Fraction, delta: Fraction, loss: Loss | None
-) -> Guarantee:
-    """The composite with these totals; no promise where a part makes none, or where the totals promise nothing."""
-    assumes = reduce(frozenset.union, (part.assumes for part in parts))
-    total, per_distance = up(epsilon), parts[0].per_distance
-    rounding = max(part.rounding for part in parts)
-    unpromised = any(part.promises_nothing for part in parts)
-    if not unpromised and (math.isinf(total) or delta >= 1 or up(delta) >= 1.0):
-        assumes |= {"nothing is left to promise: the costs add up to a delta of 1 or an epsilon beyond all numbers"}
-        unpromised = True
-    if unpromised:
-        return Guarantee(math.inf, protects, per_distance=per_distance, rounding=rounding, assumes=assumes, proof=PROOF)
-    return Guarantee(
-        total,
-        protects,
-        delta=up(delta),
-        per_distance=per_distance,
-        rounding=rounding,
-        assumes=assumes,
-        proof=PROOF,
-        loss=loss if loss is not None and not per_distance and agrees(total, up(delta), loss) else None,
-    )
-
-
-def _known(guarantee: Guarantee) -> Loss | None:
-    if guarantee.promises_nothing or guarantee.per_distance:
-        return None
-    if guarantee.loss is None and guarantee.delta == 0.0:
-        return Loss(LossKind.PURE, guarantee.epsilon)
-    return guarantee.loss
-
-
-def _finite(kind: LossKind, value: float) -> Loss | None:
-    return Loss(kind, value) if math.isfinite(value) else None
-
-
-def _exact(epsilon: float) -> Fraction:
-    return Fraction(0) if math.isinf(epsilon) else Fraction(epsilon)  # infinity is treated apart
+    return finite_loss(LossKind.ZCDP, up(sum(rhos[-touched:], Fraction(0))))
 
 
 def _membership(disjoint: str | None, most_per_user: int | None) -> tuple[int, frozenset[str]]:
     if (disjoint is None) == (most_per_user is None):
         raise InvalidParameter(
-            "say either why the parts share no user (disjoint) or in how many she may be (most_per_user)."
+            "say either why the parts share no user (disjoint) or in how many parts a user may be (most_per_user)."
         )
     if disjoint is not None:
         return 1, frozenset({_reason("disjoint", disjoint)})
@@ -197,5 +165,61 @@ def _membership(disjoint: str | None, most_per_user: int | None) -> tuple[int, f
 
 def _reason(name: str, text: str) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise InvalidParameter(f"{name} must say in words why it holds; it becomes an assumption of the guarantee.")
+        raise InvalidParameter(f"`{name}` must give the reason in words: it becomes an assumption of the guarantee.")
     return text.strip()
+
+
+def _metric(guarantee: Guarantee) -> str:
+    distance = guarantee.protects.distance
+    if not guarantee.per_distance or distance is None:
+        raise InvalidGuarantee(
+            f"only an epsilon per distance can be stated at a radius; this guarantee protects '{guarantee.protects}'."
+        )
+    return distance
+
+
+def _at(guarantee: Guarantee, distance: float, protects: Neighbours, assumptions: frozenset[str]) -> Guarantee:
+    assumes = guarantee.assumes | assumptions
+    epsilon = math.inf
+    if not guarantee.promises_nothing:
+        epsilon = up(Fraction(guarantee.epsilon) * (Fraction(distance) + Fraction(guarantee.rounding)))
+        if math.isinf(epsilon):
+            assumes |= {"nothing is left to promise: epsilon is beyond all numbers"}
+    loss = Loss(LossKind.PURE, epsilon) if math.isfinite(epsilon) else None
+    return Guarantee(epsilon, protects, assumes=assumes, proof=CONVERSION_PROOF, loss=loss)
+
+
+def _steps(guarantee: Guarantee, count: int, protects: Neighbours) -> Guarantee:
+    """The guarantee between inputs that are ``count`` neighbouring steps apart."""
+    assumes = guarantee.assumes
+    if guarantee.promises_nothing:
+        return Guarantee(math.inf, protects, assumes=assumes, proof=CONVERSION_PROOF)
+    epsilon = up(Fraction(guarantee.epsilon) * count)
+    delta = _delta_after(guarantee.epsilon, guarantee.delta, count)
+    if delta >= 1.0 or math.isinf(epsilon):
+        reason = f"nothing is left to promise after {count} steps: delta reaches 1 or epsilon is beyond all numbers"
+        return Guarantee(math.inf, protects, assumes=assumes | {reason}, proof=CONVERSION_PROOF)
+    return Guarantee(
+        epsilon, protects, delta=delta, assumes=assumes, proof=CONVERSION_PROOF, loss=_loss_after(guarantee.loss, count)
+    )
+
+
+def _delta_after(epsilon: float, delta: float, count: int) -> float:
+    """delta * (1 + e^epsilon + ... + e^((count - 1) epsilon)), rounded up and at most 1."""
+    if delta == 0.0:
+        return 0.0
+    if epsilon == 0.0:
+        return min(1.0, up(Fraction(delta) * count))
+    if (count - 1) * epsilon > 800.0:
+        return 1.0  # e^800 times the smallest float is above 1
+    mp = precise(256)
+    exact = mp.mpf(epsilon)
+    return min(1.0, up_from(mp.mpf(delta) * mp.expm1(exact * count) / mp.expm1(exact), spare=100))
+
+
+def _loss_after(loss: Loss | None, count: int) -> Loss | None:
+    if loss is None:
+        return None
+    # Pure losses, ranges and Gaussian shifts pass through a chain of steps linearly, rho by the square (Bun, Steinke 2016).
+    value = up(Fraction(loss.value) * (count**2 if loss.kind is LossKind.ZCDP else count))
+    return Loss(loss.kind, value) if math.isfinite(value) else None

@@ -6,20 +6,20 @@ from typing import Any
 
 from tacit.checks import keep, member, positive, whole
 from tacit.errors import InvalidGuarantee, InvalidParameter
-from tacit.guarantees.rounding import exactly
+from tacit.guarantees.arithmetic import exactly
 
 
 class Unit(StrEnum):
-    """What one neighbouring step may change."""
+    """What may differ between two neighbouring inputs."""
 
-    PROFILE = "one profile"  # everything private about one user, on her own device (local model)
+    PROFILE = "one profile"  # everything private about one user, on their own device (local model)
     USER_ROWS = "one user's rows"  # all rows of one user in a table that a trusted party holds (central model)
     FEATURES = "features"  # a numeric vector, protected according to a distance
-    IMPRESSION = "one impression"  # what is private about one item once shown: was it clicked?
+    IMPRESSION = "one impression"  # what is private about an item shown once: was it clicked?
 
 
 class Relation(StrEnum):
-    """How neighbours differ in that unit."""
+    """How that unit differs between neighbours."""
 
     ADD_REMOVE = "added or removed"
     REPLACE = "replaced by any other"
@@ -29,8 +29,8 @@ class Relation(StrEnum):
 class Neighbours:
     """The pairs of inputs whose difference a guarantee hides.
 
-    ``distance`` names the distance on features; ``radius`` bounds it (None: any distance, the loss then grows with it).
-    ``group`` is how many units may change together.
+    ``distance`` names the distance between features and ``radius`` bounds it. Without a radius neighbours may be any distance
+    apart, and the loss grows with the distance. ``group`` is the number of units that may change together.
     """
 
     unit: Unit
@@ -43,28 +43,26 @@ class Neighbours:
         try:
             unit, relation = member("unit", Unit, self.unit), member("relation", Relation, self.relation)
         except InvalidParameter:
-            raise InvalidGuarantee("neighbours need a known `unit` and `relation`.") from None
+            raise InvalidGuarantee(_UNKNOWN_NEIGHBOURS) from None
         keep(self, unit=unit, relation=relation)
         if self.distance is not None and not (isinstance(self.distance, str) and self.distance):
-            raise InvalidGuarantee(f"a distance is named in words, not by {self.distance!r}.")
+            raise InvalidGuarantee(f"`distance` must be the name of a distance, such as 'L1', not {self.distance!r}.")
         if (self.unit is Unit.FEATURES) != (self.distance is not None):
-            raise InvalidGuarantee(
-                "a distance belongs to features, and to features only: use Neighbours.features(...)."
-            )
+            raise InvalidGuarantee("features need a distance, and no other unit has one: use Neighbours.features(...).")
         try:
             radius = None if self.radius is None else positive("radius", self.radius)
         except InvalidParameter:
             radius = -1.0
         if radius is not None and (self.distance is None or radius < 0.0):
-            raise InvalidGuarantee(f"the radius must be a finite number above 0 on features, not {self.radius!r}.")
+            raise InvalidGuarantee(f"`radius` must be a finite number above 0, for features only, not {self.radius!r}.")
         try:
             keep(self, radius=radius, group=whole("group", self.group, least=1))
-        except (InvalidParameter, TypeError):  # an array has an index, but may not give it
-            raise InvalidGuarantee(f"the group must be a whole number of at least 1, not {self.group!r}.") from None
+        except (InvalidParameter, TypeError):  # an array has __index__, but may raise TypeError
+            raise InvalidGuarantee(f"`group` must be a whole number of at least 1, not {self.group!r}.") from None
 
     @classmethod
     def features(cls, distance: str = "L1", radius: float | None = None) -> "Neighbours":
-        """Features at any distance, or within ``radius`` of each other."""
+        """Features any distance apart, or at most ``radius`` apart."""
         return cls(Unit.FEATURES, Relation.REPLACE, distance, radius)
 
     def __str__(self) -> str:
@@ -78,7 +76,7 @@ class Neighbours:
         return f"{self.unit}, {self.relation}{many}"
 
     def to_json(self) -> dict[str, Any]:
-        """The neighbours as values for JSON."""
+        """The neighbours as a JSON object."""
         return {
             "unit": self.unit.value,
             "relation": self.relation.value,
@@ -89,7 +87,7 @@ class Neighbours:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Neighbours":
-        """The neighbours of such values, checked."""
+        """Reads what ``to_json`` wrote; raises InvalidGuarantee for anything else."""
         try:
             return cls(
                 Unit(value["unit"]),
@@ -101,10 +99,17 @@ class Neighbours:
         except (KeyError, ValueError, TypeError) as problem:
             if isinstance(problem, InvalidGuarantee):
                 raise
-            raise InvalidGuarantee("neighbours need a known `unit` and `relation`.") from problem
+            raise InvalidGuarantee(_UNKNOWN_NEIGHBOURS) from problem
 
+
+_UNKNOWN_NEIGHBOURS = f"neighbours need a `unit` ({', '.join(Unit)}) and a `relation` ({', '.join(Relation)})."
 
 ONE_PROFILE = Neighbours(Unit.PROFILE, Relation.REPLACE)
 ONE_USER = Neighbours(Unit.USER_ROWS, Relation.ADD_REMOVE)
 ONE_USER_REPLACED = Neighbours(Unit.USER_ROWS, Relation.REPLACE)
 ONE_IMPRESSION = Neighbours(Unit.IMPRESSION, Relation.REPLACE)
+
+
+def one_user(relation: Relation) -> Neighbours:
+    """One user's rows, added or removed, or replaced."""
+    return ONE_USER if relation is Relation.ADD_REMOVE else ONE_USER_REPLACED

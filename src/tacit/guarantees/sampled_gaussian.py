@@ -1,7 +1,7 @@
 """What repeated Gaussian sums over random samples of the users cost: Renyi divergences of whole orders, rounded up.
 
-Every user is in a sample with probability ``rate`` by a coin of her own; the noise has ``multiplier`` times the bound of one user's
-row as its deviation. The formulas hold for the discrete law as for the continuous one (docs/proofs/sampled-gaussian).
+Every user is in a sample with probability ``rate``, by a coin of their own. The deviation of the noise is ``multiplier`` times the
+bound of one user's row. The formulas hold for the discrete law as for the continuous one (docs/proofs/sampled-gaussian).
 """
 
 import math
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from tacit.checks import positive, probability, whole
 from tacit.errors import InvalidParameter
-from tacit.guarantees.rounding import precise, up_from
+from tacit.guarantees.arithmetic import precise, up_from
 
 MOST_STEPS = 10**7
 MOST_MULTIPLIER = 2.0**30
 _BITS = 256
-_MARGIN = 2.0**-64  # added to epsilon for what 256 bits may have lost of a difference of terms below 2^100
-# 2, 3, 4, ..., then every 8 %: an order that is left out costs a little epsilon, never its truth
+_MARGIN = 2.0**-64  # added to epsilon, for what 256 bits may lose of a difference of terms below 2^100
+# 2, 3, 4, ..., then every 8 %: leaving an order out may raise epsilon a little, and epsilon stays valid
 _ORDERS: NDArray[np.int64] = np.unique(np.concatenate([np.arange(2, 65), np.geomspace(64, 4096, 55).astype(np.int64)]))
 
 
@@ -29,7 +29,7 @@ def checked_rate(rate: Fraction | float) -> Fraction:
     allowed = isinstance(rate, (int, float, Fraction)) and not isinstance(rate, bool) and 0 < rate <= 1
     exact = Fraction(rate) if allowed else Fraction(0)
     if not allowed or exact.denominator >= 1 << 64:
-        raise InvalidParameter("rate must lie above 0 and be at most 1: a fraction whose parts are below 2^64.")
+        raise InvalidParameter("`rate` must be above 0 and at most 1, and a fraction whose denominator is below 2^64.")
     return exact
 
 
@@ -43,7 +43,7 @@ def renyi_of_sampled(order: int, multiplier: float, rate: Fraction | float) -> f
 
 
 def epsilon_of_sampled(multiplier: float, rate: Fraction | float, steps: int, delta: float) -> float:
-    """The epsilon at ``delta`` of ``steps`` steps together, each chosen after seeing the earlier ones; rounded up."""
+    """The epsilon at ``delta`` of all ``steps`` steps together, rounded up. A step may depend on the outputs of earlier ones."""
     steps = whole("steps", steps, least=1, most=MOST_STEPS)
     return _epsilon(positive("multiplier", multiplier), checked_rate(rate), steps, probability("delta", delta))
 
@@ -77,9 +77,7 @@ def _multiplier(epsilon: float, delta: float, rate: Fraction, steps: int) -> flo
 
     low, high = 2.0**-20, MOST_MULTIPLIER
     if guess(high) > epsilon * (1.0 - 1e-9):
-        raise InvalidParameter(
-            f"epsilon = {epsilon!r} at delta = {delta!r} is beyond what any noise gives here: raise one of them."
-        )
+        raise InvalidParameter(f"no noise gives epsilon = {epsilon!r} at delta = {delta!r} here: raise one of them.")
     while high / low > 1.0 + 1e-10:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if guess(middle) <= epsilon else (middle, high)
@@ -91,7 +89,7 @@ def _multiplier(epsilon: float, delta: float, rate: Fraction, steps: int) -> flo
 
 
 def _exact_renyi(mp: Any, order: int, multiplier: float, rate: Fraction) -> Any:
-    """As an mpmath number. 1 is taken out of the sum, whose terms are then all positive: no digits are lost."""
+    """As an mpmath number. 1 is taken out of the sum, so that all its terms are positive and no digits are lost."""
     sampled, spread = mp.mpf(rate.numerator) / rate.denominator, 2 * mp.mpf(multiplier) ** 2
     left = 1 - sampled if rate < 1 else mp.mpf(0)
     total = mp.mpf(0)
@@ -111,7 +109,7 @@ def _guesses(multiplier: float, rate: Fraction, steps: int, delta: float) -> NDA
 
 
 def _log_sum(order: int, multiplier: float, rate: float) -> float:
-    """ln(1 + sum), in floats, for choosing an order."""
+    """ln(1 + sum), in floats, to choose an order."""
     from scipy.special import gammaln
 
     if rate == 1.0:

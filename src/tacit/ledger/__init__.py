@@ -1,38 +1,23 @@
-"""The ledger: budgets that cannot be overspent, impressions that cannot be lost."""
+"""Ledgers: budgets that cannot be overspent, and impressions that cannot be lost."""
 
 from typing import TYPE_CHECKING
 
-from tacit.ledger.accounting import price
-from tacit.ledger.amounts import Cost
-from tacit.ledger.booking import Counted
-from tacit.ledger.budgets import Accounting, Budget, Period, Terms
-from tacit.ledger.chain import Head
-from tacit.ledger.clock import SECOND, Clock, now
-from tacit.ledger.consents import Consent
-from tacit.ledger.display_rows import Display, DisplayState
-from tacit.ledger.displays import DisplayLedger
-from tacit.ledger.engagements import Engagements
-from tacit.ledger.impressions import ImpressionLedger
-from tacit.ledger.keeping import Stored
-from tacit.ledger.mail import MailLedger
-from tacit.ledger.offers import Offered
-from tacit.ledger.privacy import PrivacyLedger
-from tacit.ledger.receipts import Charge, Receipt
-from tacit.ledger.reporting import Report
-from tacit.ledger.settling import Settlement
-from tacit.ledger.statements import Statement, Window
+from tacit.ledger.budgets import Accounting, Budget, Cost, Period, Statement, Terms, Window, price
+from tacit.ledger.chain import SECOND, Clock, Head, now
+from tacit.ledger.impressions import ImpressionLedger, Report
+from tacit.ledger.offers import Engagements, Offered, Settlement
+from tacit.ledger.privacy import PrivacyLedger, Stored
+from tacit.ledger.records import Consent, Display, DisplayLedger, DisplayState, MailLedger
 from tacit.ledger.stores import Target, open_store
-from tacit.ledger.totals import ImpressionStatement, ItemTotal, month
-from tacit.loading import on_demand
+from tacit.ledger.tally import Counted, ImpressionStatement, ItemTotal, month
+from tacit.ledger.transaction import Charge, Receipt
+from tacit.loading import lazy
 
 if TYPE_CHECKING:
-    from tacit.ledger.verification.check import check
-    from tacit.ledger.verification.export import export
-    from tacit.ledger.verification.recompute import recompute
-
-_VERIFYING = {
-    f"verification.{name}": [name] for name in ("check", "export", "recompute")
-}  # loaded when it is asked for
+    from tacit.ledger.verification import check
+    from tacit.ledger.verification.export import export, recompute
+else:
+    __getattr__, __dir__ = lazy(__name__, verification="check", **{"verification.export": "export recompute"})
 
 __all__ = [
     "SECOND",
@@ -71,9 +56,3 @@ __all__ = [
     "price",
     "recompute",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__, _ = on_demand(__name__, _VERIFYING)
-
-    def __dir__() -> list[str]:
-        return __all__

@@ -1,12 +1,18 @@
-"""The hash chain: each entry's link covers its content and the link before it, so that no entry can be altered, lost or moved.
+"""The hash chain, and what it is made of: links, lanes, heads, times and names.
 
-A ledger has one or several lanes, each a chain of its own that one writer at a time may lengthen. Which lane an account
-belongs to follows from its name. An entry's number is position * lanes + lane: numbers are unique, and the entry before it in
-its lane has the number that is ``lanes`` smaller.
+The link of an entry covers its content and the link before it, so no entry can be altered, lost or moved unnoticed. A ledger has
+one or several lanes; each is a chain that one writer at a time may lengthen. The name of an account decides its lane. The number
+of an entry is position * lanes + lane, so numbers are unique, and the entry before it in its lane has a number that is smaller
+by ``lanes``.
+
+Times are whole microseconds since 1970 (UTC). The ledger's time never goes back (docs/ledger.md).
 """
 
 import hashlib
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from tacit.errors import InvalidParameter
@@ -28,12 +34,12 @@ def lane_of(key: str, lanes: int) -> int:
 
 
 def genesis(ledger: str, book: str, lane: int, lanes: int) -> bytes:
-    """What the first entry of a lane links to."""
+    """The link before the first entry of a lane."""
     return link(b"", "tacit ledger", ledger, book, lane, lanes)
 
 
 def link(before: bytes, *fields: str | int) -> bytes:
-    """The link of an entry. Fields are integers and printable texts, so that a line break can part them."""
+    """The link of an entry. Fields are integers and printable texts, so a line break can separate them."""
     return hashlib.sha256(before + "\n".join(map(str, fields)).encode()).digest()
 
 
@@ -44,8 +50,10 @@ def digest(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How far a ledger had come, as (position, link) for every lane of every book. Keep it elsewhere: a ledger that does
-    not contain it has lost entries or was rewritten."""
+    """How far a ledger had come, as (position, link) for every lane of every book.
+
+    Keep it in another place: a ledger that does not contain it has lost entries or was rewritten.
+    """
 
     ledger: str
     books: dict[str, tuple[tuple[int, str], ...]]
@@ -59,7 +67,7 @@ class Head:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Head":
-        """The head of such values, checked."""
+        """The head that ``to_json`` wrote. Raises InvalidParameter for anything else."""
         try:
             books = {
                 str(book): tuple((int(position), str(link)) for position, link in tips)
@@ -68,3 +76,62 @@ class Head:
             return cls(str(value["ledger"]), books)
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise InvalidParameter("a head is what `tacit ledger show --json` prints under `head`.") from problem
+
+
+Clock = Callable[[], int]  # microseconds since 1970
+
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+END_OF_TIME = 2_900_000 * DAY  # in the year 9909: Python's calendar ends soon after
+_START = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def now() -> int:
+    """The time of the system's clock."""
+    return time.time_ns() // 1000
+
+
+def as_datetime(at: int) -> datetime:
+    return _START + timedelta(microseconds=at)
+
+
+def as_text(at: int) -> str:
+    """A time as ISO 8601 with all digits, so that equal texts are equal times."""
+    return as_datetime(at).isoformat(timespec="microseconds")
+
+
+def day_of(at: int) -> int:
+    """The day that ``at`` lies in, counted from 1970."""
+    return at // DAY
+
+
+def start_of_month(at: int) -> int:
+    moment = as_datetime(at)
+    return _micros(datetime(moment.year, moment.month, 1, tzinfo=UTC))
+
+
+def start_of_next_month(at: int) -> int:
+    moment = as_datetime(at)
+    year, month = (moment.year + 1, 1) if moment.month == 12 else (moment.year, moment.month + 1)
+    return _micros(datetime(year, month, 1, tzinfo=UTC))
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - _START) // timedelta(microseconds=1)
+
+
+MOST_CHARACTERS = 128
+
+
+def checked_name(what: str, value: str, most: int = MOST_CHARACTERS) -> str:
+    """``value``, if it is a text of 1 to ``most`` printable characters, without line breaks or control characters.
+
+    Names in a ledger are pseudonyms and ids. An error never repeats the text.
+    """
+    if type(value) is not str:
+        raise InvalidParameter(f"{what} must be a text, not {type(value).__name__}.")
+    if not 1 <= len(value) <= most:
+        raise InvalidParameter(f"{what} must have 1 to {most} characters, not {len(value):,}.")
+    if not value.isprintable():
+        raise InvalidParameter(f"{what} must be printable: no line breaks, control characters or lone surrogates.")
+    return value

@@ -1,47 +1,81 @@
-"""The impression ledger: which item was displayed how often and what is owed for it, exactly, each impression once.
+"""The impression ledger: how often each item was displayed and what is owed for it. Figures are exact; each impression counts once.
 
     ledger = ImpressionLedger.create("server.db")
     ledger.report("7f3a...", "item-12", 1_250_000)  # on the disk when this returns
     ledger.statement(*month(2026, 11)).to_json()
 
-Where a device chooses among candidates, the server offers first, and settles what was shown at the price it had offered:
+Where a device chooses among candidates, the server offers first. It settles what was shown at the price that it had offered:
 
     ledger.offer(Offered(token, (("item-12", 1_250_000), ("item-7", 900_000)), "sport", expires))  # before it is sent
     ledger.settle(token, ("item-7",))                                                              # ok; later: duplicate
 
-No noise, rounding or sampling touches these figures. Of time the ledger keeps the day, of an id or token the digest.
+No noise, rounding or sampling touches these figures. The ledger keeps the day of an impression and the digest of its id or token.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from typing import NamedTuple
 
-from tacit.errors import Conflict, LedgerDamaged, TacitError
-from tacit.ledger.batches import Batched, commit_batch, was_refused
-from tacit.ledger.booking import Counted
-from tacit.ledger.chain import digest
-from tacit.ledger.clock import Clock, now
-from tacit.ledger.engagements import Engaged, Engagements, checked_engaged, commit_engagements, engagements_of
-from tacit.ledger.forgetting import forget
-from tacit.ledger.grouping import GroupCommit
-from tacit.ledger.impression_rows import BOOK, lane_of_impression
-from tacit.ledger.names import name
-from tacit.ledger.offers import LAPSED, STILL_LAPSED, Offered, checked_offer, commit_offers, lapsed_before, slot_key
-from tacit.ledger.opened import OpenedLedger
-from tacit.ledger.reporting import Report, checked, commit_reports
-from tacit.ledger.settling import Settlement, Shown, checked_shown, commit_settlements
-from tacit.ledger.stores.interface import AlreadyThere, Store
-from tacit.ledger.stores.schema import OFFERS
-from tacit.ledger.totals import ImpressionStatement, ItemTotal, accounts_agree, statement_over, total_of, totals
+from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, TacitError
+from tacit.ledger.book import GroupCommit, Ledger, forget
+from tacit.ledger.chain import Clock, checked_name, digest, now
+from tacit.ledger.offers import (
+    LAPSED,
+    STILL_LAPSED,
+    Batched,
+    Engaged,
+    Engagements,
+    Offered,
+    Settlement,
+    Shown,
+    checked_engaged,
+    checked_offer,
+    checked_shown,
+    commit_batch,
+    commit_engagements,
+    commit_offers,
+    commit_settlements,
+    engagements_of,
+    lapsed_before,
+    slot_key,
+    was_refused,
+)
+from tacit.ledger.stores.interface import OFFERS, AlreadyThere, LedgerStore, Row, Writer
+from tacit.ledger.tally import (
+    BOOK,
+    MOST_MICROS,
+    REPORTED,
+    Counted,
+    ImpressionStatement,
+    ItemAccount,
+    ItemTotal,
+    Tally,
+    accounts_agree,
+    beyond,
+    lane_of_impression,
+    micros_of,
+    statement_over,
+    total_of,
+    totals,
+)
 
 
-class ImpressionLedger(OpenedLedger):
+class Report(NamedTuple):
+    """An item was displayed; its owner owes ``micros`` micro-units of money, or nothing."""
+
+    id: str
+    item: str
+    micros: int
+
+
+class ImpressionLedger(Ledger):
     """Impressions and what they add up to. One object may be shared by many threads, one store by many processes.
 
     A file or database may hold a privacy ledger as well: each has its own book in it.
     """
 
-    def __init__(self, store: Store, *, clock: Clock = now) -> None:
+    def __init__(self, store: LedgerStore, *, clock: Clock = now) -> None:
         super().__init__(store, clock=clock)
         self._report: GroupCommit[Report, Counted | TacitError] = GroupCommit(self._commit)
         self._offer: GroupCommit[Offered, TacitError | None] = GroupCommit(self._commit_offers)
@@ -49,10 +83,10 @@ class ImpressionLedger(OpenedLedger):
         self._engage: GroupCommit[Engaged, Settlement | TacitError] = GroupCommit(self._commit_engagements)
 
     def report(self, id: str, item: str, micros: int) -> Counted:
-        """Counts one impression and returns when it is on the disk; acknowledge only after that.
+        """Counts one impression and returns when it is on the disk. Acknowledge only after that.
 
         The same report again changes nothing. The same ``id`` for another item or price raises Conflict, and changes nothing.
-        ``micros`` is the price in micro-units of the currency.
+        ``micros`` is the price in micro-units of money.
         """
         (outcome,) = self.report_many([Report(id, item, micros)])
         if isinstance(outcome, TacitError):
@@ -60,14 +94,14 @@ class ImpressionLedger(OpenedLedger):
         return outcome
 
     def report_many(self, reports: Iterable[Report | tuple[str, str, int]]) -> list[Counted | TacitError]:
-        """One transaction for many reports, in their order; each one stands alone: counted, or the error it would raise."""
-        wished = [checked(report) for report in reports]
-        good = [report for report in wished if isinstance(report, Report)]
+        """One transaction for many reports, in their order. Each has its own outcome: counted, or the error it would raise."""
+        checked = [_checked(report) for report in reports]
+        good = [report for report in checked if isinstance(report, Report)]
         outcomes = iter(self._report(good) if good else [])
-        return [report if isinstance(report, TacitError) else next(outcomes) for report in wished]
+        return [report if isinstance(report, TacitError) else next(outcomes) for report in checked]
 
     def offer(self, offered: Offered) -> None:
-        """Keeps an offer and returns when it is on the disk; send it only after that. The same again changes nothing.
+        """Keeps an offer and returns when it is on the disk. Send it only after that. The same offer again changes nothing.
 
         The same token with other content raises Conflict. An offer that could not be settled any more, by the ledger's time,
         raises LedgerUnavailable: what cannot be billed must not be shown.
@@ -75,16 +109,16 @@ class ImpressionLedger(OpenedLedger):
         self.offer_many([offered])
 
     def offer_many(self, offers: Iterable[Offered]) -> None:
-        """One transaction for many offers: those that can be kept are kept, then the first that cannot be is raised."""
-        wished = [checked_offer(offered) for offered in offers]
-        for outcome in self._offer(wished) if wished else ():
+        """One transaction for many offers. It keeps all that can be kept, then raises the first error."""
+        checked = [checked_offer(offered) for offered in offers]
+        for outcome in self._offer(checked) if checked else ():
             if outcome is not None:
                 raise outcome
 
     def settle(self, token: str, items: tuple[str, ...]) -> Settlement:
-        """Counts what was shown of an offer, at the price that was offered; returns when it is on the disk.
+        """Counts what was shown of an offer, at the price that was offered, and returns when it is on the disk.
 
-        Everything that a caller from outside can get wrong is an outcome, not an error.
+        Whatever a caller from outside can get wrong is an outcome, not an error.
         """
         (outcome,) = self.settle_many([Shown(token, items)])
         if isinstance(outcome, TacitError):
@@ -92,20 +126,19 @@ class ImpressionLedger(OpenedLedger):
         return outcome
 
     def settle_many(self, reports: Iterable[Shown | tuple[str, tuple[str, ...]]]) -> list[Settlement | TacitError]:
-        """One transaction for many reports, in their order; each one stands alone: its outcome, or the error it would raise."""
-        wished = [checked_shown(report) for report in reports]
-        good = [report for report in wished if isinstance(report, Shown)]
+        """One transaction for many reports, in their order. Each has its own outcome, or the error it would raise."""
+        checked = [checked_shown(report) for report in reports]
+        good = [report for report in checked if isinstance(report, Shown)]
         outcomes = iter(self._settle(good) if good else [])
-        return [report if isinstance(report, TacitError) else next(outcomes) for report in wished]
+        return [report if isinstance(report, TacitError) else next(outcomes) for report in checked]
 
     def settle_batch(
         self, batch: str, group: str, reports: Iterable[tuple[str, str]], prices: Mapping[str, int]
     ) -> Settlement:
-        """Counts a shuffled batch, reports (token, item), in one transaction: all of it, once, or nothing of it.
+        """Counts the reports (token, item) of a shuffled batch in one transaction: all of them, once, or none.
 
-        The same batch again is a duplicate. Other reports under the same batch and group, a repeated token and an item without
-        a price are conflicts: they count nothing, and ``refused`` remembers them.
-        ``prices`` are in micro-units of the currency, by item.
+        The same batch again is a duplicate. Other reports under the same batch and group, a repeated token, or an item without a
+        price are conflicts: they count nothing, and ``refused`` remembers them. ``prices`` are in micro-units of money, by item.
         """
         batched = Batched(batch, group, reports, prices)
         lanes = self._store.lanes
@@ -113,12 +146,12 @@ class ImpressionLedger(OpenedLedger):
             return commit_batch(writer, lanes, self._moment(), batched)
 
     def refused(self, batch: str, group: str) -> bool:
-        """Whether any version of this group was ever a conflict, here or in another process."""
+        """Whether any version of this group was ever a conflict, in this process or another."""
         with self._store.read() as reader:
             return was_refused(reader, batch, group)
 
     def engage(self, token: str, bit: int) -> Settlement:
-        """Keeps the randomised bit for an impression that was settled before. The same again is a duplicate."""
+        """Keeps the randomised bit for an impression that was settled before. The same bit again is a duplicate."""
         (outcome,) = self._engage([checked_engaged(token, bit)])
         if isinstance(outcome, TacitError):
             raise outcome
@@ -127,24 +160,26 @@ class ImpressionLedger(OpenedLedger):
     def engagements(self, item: str) -> Engagements:
         """How many bits were received for an item, and how many of them are 1."""
         with self._store.read() as reader:
-            return engagements_of(reader, name("an item", item))
+            return engagements_of(reader, checked_name("an item", item))
 
     def forget(self) -> int:
         """Deletes the offers that expired more than 24 hours ago, and returns how many. What was counted stays counted.
 
-        By the clock: one that runs ahead deletes offers that could still have been settled, and their reports are unknown then.
+        A clock that runs ahead deletes offers that could still have been settled; their reports are then unknown.
         """
         lanes = self._store.lanes
         given = (lapsed_before(self._moment()),)
-        return forget(self._store, OFFERS, LAPSED, STILL_LAPSED, given, lambda key: lane_of_impression(key[0], lanes))
+        return forget(
+            self._store, BOOK, OFFERS, LAPSED, STILL_LAPSED, given, lambda key: lane_of_impression(key[0], lanes)
+        )
 
     def item(self, item: str) -> ItemTotal:
-        """An item's impressions and what is owed for them, at this instant; zeros where there are none."""
+        """An item's impressions and what is owed for them, now; zeros if there are none."""
         with self._store.read() as reader:
-            return total_of(reader, name("an item", item))
+            return total_of(reader, checked_name("an item", item))
 
     def items(self) -> Iterator[ItemTotal]:
-        """Every item's total, all at the same instant."""
+        """Every item's total, all at the same moment."""
         with self._store.read() as reader:
             yield from totals(reader)
 
@@ -165,7 +200,7 @@ class ImpressionLedger(OpenedLedger):
         lanes = self._store.lanes
         ids = [digest(report.id) for report in reports]
         with self._store.write(BOOK, self._lanes_of(ids)) as writer:
-            return commit_reports(writer, lanes, self._moment(), reports, ids, look_up=look_up)
+            return _count_reports(writer, lanes, self._moment(), reports, ids, look_up=look_up)
 
     def _commit_offers(self, offers: list[Offered]) -> list[TacitError | None]:
         ids = [digest(offered.token) for offered in offers]
@@ -178,18 +213,71 @@ class ImpressionLedger(OpenedLedger):
             return commit_settlements(writer, lanes, self._moment(), reports, keys)
 
     def _commit_engagements(self, engaged: list[Engaged]) -> list[Settlement | TacitError]:
-        ids = [slot_key(one.token, 0) for one in engaged]
+        ids = [slot_key(bit.token, 0) for bit in engaged]
         with self._store.write(BOOK, self._lanes_of(ids)) as writer:
             return commit_engagements(writer, self._store.lanes, self._moment(), engaged, ids)
 
     def _lanes_of(self, ids: Iterable[bytes]) -> list[int]:
-        """In one order for everybody, so that no two transactions wait for each other."""
+        """In one order for all transactions, so that no two wait for each other."""
         return sorted({lane_of_impression(id, self._store.lanes) for id in ids})
+
+
+def _checked(report: Report | tuple[str, str, int]) -> Report | InvalidParameter:
+    """The report if it is valid, else the error, which repeats no id."""
+    try:
+        if not isinstance(report, tuple) or len(report) != 3:
+            raise InvalidParameter("a report is (id, item, micros).")
+        id, item, micros = report
+        checked_name("the id of an impression", id)
+        checked_name("an item", item)
+        return Report(id, item, micros if type(micros) is int and 0 <= micros <= MOST_MICROS else micros_of(micros))
+    except InvalidParameter as problem:
+        return problem
+
+
+def _count_reports(
+    writer: Writer, lanes: int, moment: int, reports: Sequence[Report], ids: Sequence[bytes], *, look_up: bool
+) -> list[Counted | TacitError]:
+    """The outcome of each report, in order; ``ids`` are their digests. The caller's transaction makes it durable.
+
+    Without ``look_up`` it assumes that no report came before, and raises AlreadyThere if that may be wrong.
+    """
+    asked = writer.ask(REPORTED, [(id,) for id in ids]) if look_up else None
+    places = [lane_of_impression(id, lanes) for id in ids]
+    tally = Tally(writer, lanes, moment, ((r.item, lane) for r, lane in zip(reports, places, strict=True)))
+    accounts, fresh = tally.accounts, tally.fresh
+    outcomes: list[Counted | TacitError] = []
+    rows = asked() if asked is not None else [None] * len(reports)
+    for (_, item, micros), id, lane, row in zip(reports, ids, places, rows, strict=True):
+        account = accounts[item, lane]
+        if isinstance(account, TacitError):
+            outcomes.append(account)
+        elif (earlier := row or fresh.get(id)) is not None:
+            outcomes.append(_again(earlier, account, micros))
+        elif account.fits(micros):
+            outcomes.append(tally.count(id, account, micros))
+        elif look_up:
+            outcomes.append(beyond())
+        else:  # it does not fit, but was perhaps reported before
+            raise AlreadyThere
+    tally.write()
+    return outcomes
+
+
+def _again(earlier: Row, account: ItemAccount, micros: int) -> Counted | TacitError:
+    """The outcome of a report whose id was used before. An account in a lane stands for one item."""
+    number, account_then, day, micros_then = earlier
+    if (account_then, micros_then) == (account.number, micros):
+        return Counted(number, day, False)
+    return Conflict(
+        "this impression was reported before, for another item or another price; nothing was changed. An id stands for one "
+        "impression: report it again as it was, or a new impression under a new id."
+    )
 
 
 @contextmanager
 def _no_surprise() -> Iterator[None]:
-    """Where every id was looked up first, one that is there all the same was hidden by a damaged index."""
+    """After every id was looked up, a row that exists all the same was hidden by a damaged index."""
     try:
         yield
     except AlreadyThere as problem:

@@ -1,18 +1,22 @@
-"""Offers: what a server promised to charge for which item, under a token, kept until nobody can report it any more."""
+"""Offers and their settlement: what a server promised to charge for each item, and what became of the reports.
+
+An offer is kept under a token until it can no longer be reported. A settlement looks up the impression, then the offer, and
+counts the impression at the price of the offer. A shuffled batch is settled as a whole or not at all. Engagements are randomised
+bits, one for each impression; estimates are made of them, never money.
+"""
 
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from hashlib import sha256
+from itertools import pairwise
 from typing import NamedTuple
 
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, LedgerUnavailable, TacitError
-from tacit.ledger.booking import micros_of
-from tacit.ledger.chain import digest
-from tacit.ledger.clock import END_OF_TIME, SECOND
-from tacit.ledger.impression_rows import lane_of_impression
-from tacit.ledger.names import name
-from tacit.ledger.stores.interface import Query, Row, Writer
-from tacit.ledger.stores.schema import OFFERS
+from tacit.ledger.chain import END_OF_TIME, SECOND, checked_name, day_of, digest, lane_of
+from tacit.ledger.stores.interface import ACCOUNTS, BATCHES, ENGAGEMENTS, OFFERS, REFUSALS, Query, Reader, Row, Writer
+from tacit.ledger.tally import REPORTED, ItemAccount, Tally, beyond, lane_of_impression, micros_of
 
 GRACE = 86_400  # seconds after its expiry in which an offer can still be reported
 MOST_CANDIDATES = 10_000
@@ -24,7 +28,7 @@ STILL_LAPSED = Query("SELECT 1 FROM offers WHERE id = ? AND expires < ?", ("byte
 
 
 class Offered(NamedTuple):
-    """What was offered: each item with its price in micro-units, as (item, price); how many of them are to be shown."""
+    """What was offered: each item with its price in micro-units, as (item, price), and how many items are to be shown."""
 
     token: str
     prices: tuple[tuple[str, int], ...]
@@ -33,8 +37,8 @@ class Offered(NamedTuple):
     slots: int = 1
 
 
-class Terms(NamedTuple):
-    """What a stored offer says."""
+class OfferTerms(NamedTuple):
+    """The content of a stored offer."""
 
     prices: dict[str, int]
     slots: int
@@ -42,14 +46,14 @@ class Terms(NamedTuple):
 
 
 def checked_offer(offered: Offered) -> Offered:
-    """``offered``, if it could stand in the ledger; the reason why not repeats no token and no item."""
+    """``offered``, if it is valid. The error repeats no token and no item."""
     if not isinstance(offered, tuple) or len(offered) != 5:
         raise InvalidParameter("an offer is Offered(token, prices, context, expires, slots).")
     token, prices, context, expires, slots = offered
-    name("a token", token, MOST_TOKEN)
+    checked_name("a token", token, MOST_TOKEN)
     if not isinstance(prices, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in prices):
         raise InvalidParameter("the prices of an offer are a tuple of (item, micros).")
-    exact = tuple((name("an item", item), micros_of(micros)) for item, micros in prices)
+    exact = tuple((checked_name("an item", item), micros_of(micros)) for item, micros in prices)
     if not 1 <= len(exact) <= MOST_CANDIDATES or len(dict(exact)) < len(exact):
         raise InvalidParameter(f"an offer has 1 to {MOST_CANDIDATES:,} items, each of them once.")
     if type(context) is not str or len(context) > 200:
@@ -64,9 +68,9 @@ def checked_offer(offered: Offered) -> Offered:
 def commit_offers(
     writer: Writer, lanes: int, moment: int, offers: Sequence[Offered], ids: Sequence[bytes]
 ) -> list[TacitError | None]:
-    """Keeps each offer, once; the error where its token stands for something else, or where it could never be settled.
+    """Keeps each offer once. The outcome is an error if its token stands for something else, or if it could never be settled.
 
-    Whether it could is judged as its settlement will be, by the ledger's time. The caller's transaction makes it durable.
+    Both this and the settlement go by the ledger's time. The caller's transaction makes the offers durable.
     """
     rows = writer.ask(OFFER, [(id,) for id in ids])()
     new: dict[bytes, Row] = {}
@@ -78,7 +82,7 @@ def commit_offers(
             if is_late(offered.expires, max(moment, writer.tips[lane_of_impression(id, lanes)].at)):
                 outcomes.append(_too_late())
                 continue
-            new[id] = (content, offered.expires, seal_of_offer(id, content, offered.expires))
+            new[id] = (content, offered.expires)
             outcomes.append(None)
         elif kept[:2] == (content, offered.expires):
             outcomes.append(None)
@@ -86,39 +90,37 @@ def commit_offers(
             outcomes.append(
                 Conflict("this token was offered before, with other content. A new offer needs a new token.")
             )
-    writer.insert(OFFERS, [(id, *row) for id, row in new.items()])
+    writer.insert(OFFERS, [OFFERS.sealed(id, *row) for id, row in new.items()])
     return outcomes
 
 
-def sealed_offer(id: bytes, row: Row) -> Terms:
-    """What OFFER found, if it is as it was written."""
-    content, expires, seal = row
-    if type(content) is not str or type(expires) is not int or seal_of_offer(id, content, expires) != seal:
-        raise LedgerDamaged("an offer is not what was written. Run `tacit ledger check`, restore a backup.")
+def read_offer(id: bytes, row: Row) -> OfferTerms:
+    """The offer that OFFER found. Raises LedgerDamaged if it is not as it was written."""
+    _, content, expires = OFFERS.unsealed((id, *row))
     _, slots, prices = json.loads(content)
-    return Terms(dict(prices), slots, expires)
+    return OfferTerms(dict(prices), slots, expires)
 
 
 def slot_key(token: str, slot: int) -> bytes:
-    """The key of the impression in one slot of an offer: for the first, the digest of the token. No name has a line break."""
+    """The key of the impression in one slot of an offer. The first has the digest of the token; no name has a line break."""
     return digest(f"{token}\n{slot}" if slot else token)
 
 
 def is_late(expires: int, moment: int) -> bool:
-    """Whether what expired then can no longer be reported."""
+    """Whether an offer that expires then can no longer be reported at ``moment``."""
     return (expires + GRACE) * SECOND < moment
 
 
 def _too_late() -> LedgerUnavailable:
     return LedgerUnavailable(
         "by the ledger's time this offer could not be settled any more, and must not be sent. Either its expiry is wrong, or the "
-        "clock is behind, or it was ahead when something was counted: the ledger's time does not go back. Mend the clock; then "
-        "wait until it has caught up, or go on in a new ledger."
+        "clock is behind, or the clock was ahead when something was counted: the ledger's time does not go back. Set the clock; "
+        "then wait until it has caught up, or continue in a new ledger."
     )
 
 
 def lapsed_before(moment: int) -> int:
-    """What expires before this second is late at ``moment``."""
+    """The second before which an expiry is late at ``moment``."""
     return -((GRACE * SECOND - moment) // SECOND)  # rounded up
 
 
@@ -126,5 +128,264 @@ def _content(offered: Offered) -> str:
     return json.dumps([offered.context, offered.slots, offered.prices], separators=(",", ":"))
 
 
-def seal_of_offer(id: bytes, content: str, expires: int) -> bytes:
-    return sha256(id + f"{expires}\n{content}".encode()).digest()[:8]
+log = logging.getLogger("tacit.ledger")
+
+
+class Settlement(StrEnum):
+    """The outcome of a report. Only ``ok`` changes anything."""
+
+    OK = "ok"
+    DUPLICATE = "duplicate"  # it was counted before
+    CONFLICT = "conflict"  # the token was reported with other items, or the item was not offered
+    UNKNOWN = "unknown"  # no such token
+    EXPIRED = "expired"  # more than a day after the offer's expiry
+
+
+class Shown(NamedTuple):
+    """These items of an offer were shown, one in each slot, in this order."""
+
+    token: str
+    items: tuple[str, ...]
+
+    @property
+    def keys(self) -> list[bytes]:
+        """The keys of the impressions in each slot. The first also finds the offer."""
+        return [slot_key(self.token, slot) for slot in range(len(self.items))]
+
+
+def checked_shown(shown: Shown | tuple[str, Iterable[str]]) -> Shown | InvalidParameter:
+    """The report if it is valid, else the error, which repeats no token and no item."""
+    try:
+        if not isinstance(shown, tuple) or len(shown) != 2 or isinstance(shown[1], str):
+            raise InvalidParameter("a report of an offer is (token, items); of one item, (token, (item,)).")
+        token, items = checked_name("a token", shown[0], MOST_TOKEN), tuple(shown[1])
+        if not 1 <= len(items) <= MOST_SLOTS:
+            raise InvalidParameter(f"a report of an offer names 1 to {MOST_SLOTS} items.")
+        return Shown(token, tuple(checked_name("an item", item, 200) for item in items))
+    except TypeError:
+        return InvalidParameter("the items of a report are a tuple of texts.")
+    except InvalidParameter as problem:
+        return problem
+
+
+def commit_settlements(
+    writer: Writer, lanes: int, moment: int, reports: Sequence[Shown], keys: Sequence[list[bytes]]
+) -> list[Settlement | TacitError]:
+    """The outcome of each report, in order; ``keys`` are those of its slots. The caller's transaction makes it durable."""
+    # One slot more than was reported: a report that leaves out the last item is a different report.
+    asked_for = [(*own, slot_key(report.token, len(own))) for report, own in zip(reports, keys, strict=True)]
+    impressions = writer.ask(REPORTED, [(key,) for own in asked_for for key in own])
+    offers = writer.ask(OFFER, [(own[0],) for own in keys])
+    wanted = (
+        (item, lane_of_impression(key, lanes))
+        for report, own in zip(reports, keys, strict=True)
+        for item, key in zip(report.items, own, strict=True)
+    )
+    tally = Tally(writer, lanes, moment, wanted)
+    earlier = iter(impressions())
+    outcomes: list[Settlement | TacitError] = []
+    for report, own, offer in zip(reports, asked_for, offers(), strict=True):
+        known = [next(earlier) or tally.fresh.get(key) for key in own]
+        accounts = [
+            tally.accounts[item, lane_of_impression(key, lanes)]
+            for item, key in zip(report.items, own[:-1], strict=True)
+        ]
+        usable = [account for account in accounts if isinstance(account, ItemAccount)]
+        if len(usable) < len(accounts):
+            outcomes.append(next(account for account in accounts if isinstance(account, LedgerDamaged)))
+        elif any(row is not None for row in known):
+            outcomes.append(_again(known, usable))
+        else:
+            outcomes.append(_settle(tally, report, own, offer, usable))
+    tally.write()
+    late = outcomes.count(Settlement.EXPIRED)
+    if late:
+        log.warning(
+            "%d reports came too late by the ledger's time and were not counted. If devices report in time, a clock was wrong.",
+            late,
+        )
+    return outcomes
+
+
+def refuse(reason: str) -> Settlement:
+    """A conflict, with its reason in the log, which names no token and no item."""
+    log.warning("a report was refused: %s", reason)
+    return Settlement.CONFLICT
+
+
+def _again(known: list[Row | None], accounts: list[ItemAccount]) -> Settlement:
+    """The outcome of a report whose token was used before. An account in a lane stands for one item."""
+    *reported, beyond_the_last = [None if row is None else row[1] for row in known]
+    if beyond_the_last is None and reported == [account.number for account in accounts]:
+        return Settlement.DUPLICATE
+    return refuse("its token was reported before, with other items.")
+
+
+def _settle(
+    tally: Tally, report: Shown, keys: Sequence[bytes], offer: Row | None, accounts: list[ItemAccount]
+) -> Settlement | TacitError:
+    if offer is None:
+        return Settlement.UNKNOWN
+    try:
+        terms = read_offer(keys[0], offer)
+    except LedgerDamaged as problem:
+        return problem
+    if is_late(terms.expires, tally.moment_in(accounts[0].lane)):
+        return Settlement.EXPIRED
+    items = report.items
+    if len(items) != terms.slots or len(set(items)) < len(items) or not terms.prices.keys() >= set(items):
+        return refuse("its items are not those of the offer.")
+    prices = [terms.prices[item] for item in items]
+    if not all(account.fits(micros) for account, micros in zip(accounts, prices, strict=True)):
+        return beyond()
+    for key, account, micros in zip(keys, accounts, prices, strict=False):  # the last key is not one of the slots
+        tally.count(key, account, micros)
+    return Settlement.OK
+
+
+MOST_REPORTS = 10**6
+BATCH = Query("SELECT digest, reports, day, seal FROM batches WHERE batch = ? AND group_id = ?", ("text", "text"))
+_REFUSAL = Query("SELECT 1 FROM refusals WHERE batch = ? AND group_id = ?", ("text", "text"))
+
+
+class Batched:
+    """The reports of one group of a batch, in the order of their tokens, which says nothing about who came when."""
+
+    __slots__ = ("batch", "content", "group", "keys", "prices", "reports")
+
+    def __init__(self, batch: str, group: str, reports: Iterable[tuple[str, str]], prices: Mapping[str, int]) -> None:
+        self.batch, self.group = checked_name("a batch", batch), checked_name("a group", group)
+        pairs = list(reports)
+        if len(pairs) > MOST_REPORTS or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+            raise InvalidParameter(f"a batch holds at most {MOST_REPORTS:,} reports (token, item).")
+        for token, item in pairs:
+            checked_name("a token", token, MOST_TOKEN)
+            checked_name("an item", item)
+        self.reports = sorted(pairs)
+        self.prices = {checked_name("an item", item): micros_of(micros) for item, micros in prices.items()}
+        self.content = sha256(json.dumps(self.reports, separators=(",", ":")).encode()).digest()[:16]
+        # A token counts once in its batch, in any group: the group is what the sender claims.
+        self.keys = [digest(f"batch\n{batch}\n{token}") for token, _ in self.reports]
+
+    def lanes(self, lanes: int) -> list[int]:
+        """The lanes of its impressions, and one for the batch itself."""
+        return sorted({lane_of(f"{self.batch}\n{self.group}", lanes)} | {key[0] % lanes for key in self.keys})
+
+    def fault(self) -> str | None:
+        """Why the batch cannot be settled; None if it can."""
+        if any(first[0] == second[0] for first, second in pairwise(self.reports)):
+            return "its batch holds a token twice."
+        if not self.prices.keys() >= {item for _, item in self.reports}:
+            return "its batch holds an item without a price."
+        return None
+
+
+def commit_batch(writer: Writer, lanes: int, moment: int, batched: Batched) -> Settlement:
+    """Counts all reports or none. That a version of a group was refused is kept for good: claims about the group may rest on there
+    being one version. The caller's transaction makes both durable."""
+    known = writer.ask(BATCH, [(batched.batch, batched.group)])
+    impressions = writer.ask(REPORTED, [(key,) for key in batched.keys])
+    places = [lane_of_impression(key, lanes) for key in batched.keys]
+    wanted = [(item, lane) for (_, item), lane in zip(batched.reports, places, strict=True)]
+    tally = Tally(writer, lanes, moment, wanted)
+    (row,) = known()
+    if row is not None:
+        if BATCHES.unsealed((batched.batch, batched.group, *row))[2] == batched.content:
+            return Settlement.DUPLICATE
+        return _refuse(writer, moment, batched, "its batch and group were settled before, with other reports.")
+    reason = batched.fault()
+    if reason is None and any(found is not None for found in impressions()):
+        reason = "a token of it was counted in this batch before."
+    if reason is not None:
+        return _refuse(writer, moment, batched, reason)
+    for key, place in zip(batched.keys, wanted, strict=True):
+        account = tally.accounts[place]
+        if not isinstance(account, ItemAccount):
+            raise account
+        micros = batched.prices[place[0]]
+        if not account.fits(micros):
+            raise beyond()  # the transaction is rolled back
+        tally.count(key, account, micros)
+    tally.write()
+    content = (batched.content, len(batched.keys), day_of(moment))
+    writer.insert(BATCHES, [BATCHES.sealed(batched.batch, batched.group, *content)])
+    return Settlement.OK
+
+
+def was_refused(reader: Reader, batch: str, group: str) -> bool:
+    """Whether a version of this group was ever refused. A row counts, even with a wrong seal."""
+    return reader.ask(_REFUSAL, [(checked_name("a batch", batch), checked_name("a group", group))])()[0] is not None
+
+
+def _refuse(writer: Writer, moment: int, batched: Batched, reason: str) -> Settlement:
+    row = REFUSALS.sealed(batched.batch, batched.group, day_of(moment))
+    writer.insert(REFUSALS, [row], unless_there=True)  # the first one stands
+    return refuse(reason)
+
+
+_SHOWN = Query(
+    "SELECT a.number, a.item, a.lane, a.impressions, a.micros, a.seal FROM impressions i "
+    "JOIN accounts a ON a.number = i.account WHERE i.id = ?",
+    ("bytes",),
+)
+_ENGAGED = Query("SELECT bit FROM engagements WHERE id = ?", ("bytes",))
+_RECEIVED = Query("SELECT count(*), coalesce(sum(bit), 0) FROM engagements WHERE item = ?", ("text",))
+
+
+class Engaged(NamedTuple):
+    """A bit for the impression under this token."""
+
+    token: str
+    bit: int
+
+
+class Engagements(NamedTuple):
+    """How many bits came for an item, and how many of them were 1. Some were flipped at random: neither counts clicks."""
+
+    received: int
+    ones: int
+
+
+def checked_engaged(token: str, bit: int) -> Engaged:
+    """The engagement, if it is valid."""
+    if type(bit) is not int or bit not in (0, 1):
+        raise InvalidParameter("an engagement is a bit, 0 or 1.")
+    return Engaged(checked_name("a token", token, MOST_TOKEN), bit)
+
+
+def commit_engagements(
+    writer: Writer, lanes: int, moment: int, engaged: Sequence[Engaged], ids: Sequence[bytes]
+) -> list[Settlement | TacitError]:
+    """The outcome of each bit, in order: one bit for an impression of one item. The caller's transaction makes it durable."""
+    shown = writer.ask(_SHOWN, [(id,) for id in ids])
+    further = writer.ask(_SHOWN, [(slot_key(bit.token, 1),) for bit in engaged])
+    rows = writer.ask(_ENGAGED, [(id,) for id in ids])()
+    outcomes: list[Settlement | TacitError] = []
+    new: dict[bytes, Row] = {}
+    for engagement, id, account, second, row in zip(engaged, ids, shown(), further(), rows, strict=True):
+        earlier = row[0] if row is not None else new[id][2] if id in new else None
+        if account is None:
+            outcomes.append(Settlement.UNKNOWN)
+        elif second is not None:
+            outcomes.append(refuse("one bit cannot tell which of several items it is about."))
+        elif earlier is not None:
+            outcomes.append(
+                Settlement.DUPLICATE if earlier == engagement.bit else refuse("its bit was another one before.")
+            )
+        else:
+            try:
+                item = ACCOUNTS.unsealed(account)[1]
+            except LedgerDamaged as problem:
+                outcomes.append(problem)
+                continue
+            day = day_of(max(moment, writer.tips[lane_of_impression(id, lanes)].at))
+            new[id] = ENGAGEMENTS.sealed(id, item, engagement.bit, day)
+            outcomes.append(Settlement.OK)
+    writer.insert(ENGAGEMENTS, list(new.values()))
+    return outcomes
+
+
+def engagements_of(reader: Reader, item: str) -> Engagements:
+    """The bits that came for an item."""
+    (row,) = reader.ask(_RECEIVED, [(item,)])()
+    return Engagements(0, 0) if row is None else Engagements(int(row[0]), int(row[1]))

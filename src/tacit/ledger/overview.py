@@ -1,4 +1,4 @@
-"""What a ledger holds, at a glance: its size, its head, the latest statements, the items most displayed."""
+"""An overview of a ledger: its size, its head, the latest statements, and the items displayed most."""
 
 import json
 from collections.abc import Callable
@@ -8,14 +8,12 @@ from typing import Any
 
 from tacit.errors import InvalidParameter, LedgerDamaged, TacitError
 from tacit.guarantees import Guarantee
-from tacit.ledger.amounts import Cost
-from tacit.ledger.chain import Head
-from tacit.ledger.clock import as_text, now
-from tacit.ledger.heads import read_head
-from tacit.ledger.known import Known, read_guarantee
-from tacit.ledger.statements import Statement, cost_to_json, statement_of
-from tacit.ledger.stores.interface import Reader, Store
-from tacit.ledger.totals import ItemTotal, totals
+from tacit.ledger.book import read_head
+from tacit.ledger.budgets import Cost, Statement, cost_to_json
+from tacit.ledger.chain import Head, as_text, now
+from tacit.ledger.entries import PriceList, read_guarantee, read_statement
+from tacit.ledger.stores.interface import LedgerStore, Reader
+from tacit.ledger.tally import ItemTotal, totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,7 @@ class PastCharge:
     """One charge of a subject, as it was made."""
 
     lane: int
-    position: int  # in its lane, as findings tell it
+    position: int  # in its lane, as findings name it
     at: int
     release_id: str
     cost: Cost
@@ -32,15 +30,15 @@ class PastCharge:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A ledger at one moment. ``statements`` and ``items`` are a part of all: the latest, the most displayed."""
+    """A ledger at one moment. ``statements`` and ``totals`` are a part of all: the latest, and the most displayed."""
 
     ledger: str
     created: str
     lanes: int
     head: Head
-    latest: int  # the time of the latest entry of both books, 0 where there is none
+    latest: int  # the time of the latest entry of both books; 0 if there is none
     latest_charge: int  # of the privacy book alone
-    latest_impression: int  # of the impression book alone: the day is what counts, impressions keep no more
+    latest_impression: int  # of the impression book alone; impressions keep the day only
     subjects: int
     items: int
     micros: int
@@ -58,7 +56,7 @@ class Overview:
         return sum(position for position, _ in self.head.books["impressions"])
 
     def to_json(self) -> dict[str, Any]:
-        """Money as text in micro-units, costs as exact decimals."""
+        """The overview as values for JSON. Money is text in micro-units, costs are exact decimals."""
         return {
             "ledger": self.ledger,
             "created": self.created,
@@ -88,32 +86,34 @@ class Overview:
 
 
 def _with_renewals(statement: Statement) -> dict[str, Any]:
-    """A statement, and for each window when the calendar opens the next one."""
-    told = statement.to_json()
-    for window, shown in zip(statement.windows, told["windows"], strict=True):
+    """A statement as values for JSON, and for each window when the calendar opens the next one."""
+    value = statement.to_json()
+    for window, shown in zip(statement.windows, value["windows"], strict=True):
         renews = window.budget.renews(statement.at)
         shown["renews"] = None if renews is None else as_text(renews)
-    return told
+    return value
 
 
-def overview(store: Store, *, subject: str | None = None, limit: int = 20, clock: Callable[[], int] = now) -> Overview:
-    """The ledger as it is now: statements of the ``limit`` subjects charged last, or of one subject with her latest charges."""
+def overview(
+    store: LedgerStore, *, subject: str | None = None, limit: int = 20, clock: Callable[[], int] = now
+) -> Overview:
+    """The ledger as it is now: statements of the ``limit`` subjects charged last, or of one subject with its latest charges."""
     try:
         with store.read() as reader:
-            return _seen(reader, store, subject, limit, clock())
+            return _overview(reader, store, subject, limit, clock())
     except TacitError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as problem:  # values of the wrong kind
-        raise LedgerDamaged("rows are lost or damaged. Run `tacit ledger check`, restore a backup.") from problem
+        raise LedgerDamaged("rows are lost or damaged. Run `tacit ledger check`, then restore a backup.") from problem
 
 
-def _seen(reader: Reader, store: Store, subject: str | None, limit: int, moment: int) -> Overview:
-    known = Known()
+def _overview(reader: Reader, store: LedgerStore, subject: str | None, limit: int, moment: int) -> Overview:
+    prices = PriceList()
     ((created,),) = reader.stream("SELECT value FROM facts WHERE name = 'created'")
     latest = {book: int(at) for book, at in reader.stream("SELECT book, max(at) FROM lanes GROUP BY book")}
     ((subjects,),) = reader.stream("SELECT count(*) FROM subjects")
     names = [subject] if subject is not None else [name for (name,) in list(reader.stream(_LATEST, (limit,)))]
-    statements = tuple(statement_of(reader, known, store.lanes, name, moment) for name in names)
+    statements = tuple(read_statement(reader, prices, store.lanes, name, moment) for name in names)
     charges = () if subject is None else _charges(reader, store.lanes, subject, limit)
     items, micros, most = _items(reader, limit if subject is None else 0)
     return Overview(
@@ -153,7 +153,7 @@ def _charges(reader: Reader, lanes: int, subject: str, limit: int) -> tuple[Past
 
 
 def _items(reader: Reader, limit: int) -> tuple[int, int, tuple[ItemTotal, ...]]:
-    """How many items there are, what is owed for all of them, and those displayed most."""
+    """The number of items, what is owed for all of them, and the items displayed most."""
     items = micros = 0
     most: list[ItemTotal] = []
     for total in totals(reader):
@@ -161,16 +161,16 @@ def _items(reader: Reader, limit: int) -> tuple[int, int, tuple[ItemTotal, ...]]
         micros += total.micros
         most.append(total)
         if len(most) > 4 * limit + 1_000:
-            most = nlargest(limit, most, key=lambda one: one.impressions)
-    return items, micros, tuple(nlargest(limit, most, key=lambda one: one.impressions))
+            most = nlargest(limit, most, key=lambda total: total.impressions)
+    return items, micros, tuple(nlargest(limit, most, key=lambda total: total.impressions))
 
 
 def read_noted_head(text: str) -> Head:
-    """A head from a file: as `tacit ledger show --head` writes it, or within what `--json` writes."""
+    """A head from a file that `tacit ledger show` wrote with `--head` or `--json`."""
     try:
         value = json.loads(text)
     except ValueError as problem:
         raise InvalidParameter(
-            "the file of the noted head holds no JSON. Write one with `tacit ledger show --head`."
+            "the file of the noted head is not JSON. Write one with `tacit ledger show --head`."
         ) from problem
     return Head.from_json(value.get("head", value) if isinstance(value, dict) else value)

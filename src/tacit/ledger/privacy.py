@@ -1,4 +1,4 @@
-"""The privacy ledger: who was promised what, how much of it is spent, durably, and never more than was promised.
+"""The privacy ledger: who was promised what, and how much of it is spent. It is durable, and never spends more than was promised.
 
     ledger = PrivacyLedger.create("curator.db")
     ledger.enrol("ward-7", Budget(epsilon=2, per="month"), protects=ONE_USER)
@@ -8,41 +8,55 @@ The charge is on the disk before anything is drawn. A crash in between loses bud
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from time import sleep
+from typing import NamedTuple
 
-from tacit.errors import InvalidParameter, TacitError
+from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, TacitError
 from tacit.guarantees import Guarantee, Neighbours
-from tacit.ledger.accounting import allowance, price
-from tacit.ledger.accounts import Accounts, unknown_subject
-from tacit.ledger.amounts import Cost
-from tacit.ledger.awaiting import Pause, awaited, time_left
-from tacit.ledger.budgets import Accounting, Budget, Terms
-from tacit.ledger.chain import lane_of
-from tacit.ledger.charging import commit_charges
-from tacit.ledger.clock import Clock, now
-from tacit.ledger.enrolling import commit_enrolments
-from tacit.ledger.entries import BOOK, SUBJECT
-from tacit.ledger.grouping import GroupCommit
-from tacit.ledger.keeping import Kept, Stored, commit_releases, kept_for, stored_releases
-from tacit.ledger.known import Known
-from tacit.ledger.names import name
-from tacit.ledger.opened import OpenedLedger
-from tacit.ledger.receipts import Charge, Receipt, checked_charge
-from tacit.ledger.statements import Statement, statement_of
-from tacit.ledger.stores.interface import Store
+from tacit.ledger.book import GroupCommit, Ledger
+from tacit.ledger.budgets import Accounting, Budget, Cost, Statement, Terms, allowance, price
+from tacit.ledger.chain import MOST_CHARACTERS, SECOND, Clock, Tip, checked_name, digest, lane_of, now
+from tacit.ledger.entries import (
+    BOOK,
+    CHARGE,
+    RELEASE_ID,
+    STORED,
+    SUBJECT,
+    canonical,
+    link_of_charge,
+    link_of_enrolment,
+    read_release,
+    read_statement,
+    unknown_subject,
+)
+from tacit.ledger.stores.interface import ENTRIES, RELEASES, SUBJECTS, TEXTS, LedgerStore, Row, Writer
+from tacit.ledger.transaction import Charge, Memory, Receipt, Transaction
 
 MOST_BYTES = 16 * 1024 * 1024  # of one stored release
+LONGEST_DRAW = 2 * SECOND  # after a charge: public, and far longer than a device takes to draw and to keep
+_STEP = SECOND // 100
+
+Pause = Callable[[float], None]  # for so many seconds
 
 
-class PrivacyLedger(OpenedLedger):
+class Stored(NamedTuple):
+    """A release that was kept for a charge."""
+
+    release_id: str
+    at: int  # when it was charged: microseconds since 1970
+    content: bytes
+
+
+class PrivacyLedger(Ledger):
     """Subjects, their budgets and their charges. One object may be shared by many threads, one store by many processes."""
 
-    def __init__(self, store: Store, *, clock: Clock = now, pause: Pause = sleep) -> None:
+    def __init__(self, store: LedgerStore, *, clock: Clock = now, pause: Pause = sleep) -> None:
         super().__init__(store, clock=clock)
         self._pause = pause
-        self._known, self._accounts = Known(), Accounts()
+        self._memory = Memory()
         self._charge: GroupCommit[Charge, Receipt | TacitError] = GroupCommit(self._commit_charges)
-        self._keep: GroupCommit[Kept, bytes | TacitError] = GroupCommit(self._commit_releases)
+        self._keep: GroupCommit[_Release, bytes | TacitError] = GroupCommit(self._commit_releases)
 
     def enrol(
         self,
@@ -55,7 +69,7 @@ class PrivacyLedger(OpenedLedger):
         unprotected: Collection[str] = (),
         rounding: float = 0.0,
     ) -> Terms:
-        """Agrees terms with a subject, for good. Doing so again with the same terms changes nothing."""
+        """Agrees terms with a subject, for good. The same terms again change nothing; other terms raise Conflict."""
         terms = Terms.of(budgets, protects, accounting, each, unprotected, rounding)
         self.enrol_many([subject], terms)
         return terms
@@ -63,21 +77,21 @@ class PrivacyLedger(OpenedLedger):
     def enrol_many(self, subjects: Iterable[str], terms: Terms) -> None:
         """Agrees the same terms with many subjects, all in one transaction."""
         if isinstance(subjects, str) or not isinstance(terms, Terms):
-            raise InvalidParameter("enrol_many takes several subjects and their Terms; for one subject say enrol.")
-        names = list(dict.fromkeys(name("a subject", subject) for subject in subjects))
+            raise InvalidParameter("enrol_many takes several subjects and their Terms. For one subject, use enrol.")
+        names = list(dict.fromkeys(checked_name("a subject", subject) for subject in subjects))
         for budget in terms.budgets:
             allowance(budget, terms)  # refuses a budget that nothing could be charged to
         with self._store.write(BOOK, self._lanes_of(names)) as writer:
-            commit_enrolments(writer, self._store.lanes, self._moment(), names, terms)
+            _enrol(writer, self._store.lanes, self._moment(), names, terms)
 
     def price(self, subject: str, guarantee: Guarantee) -> Cost:
-        """What ``charge`` would take, in whole units; raises as it would where the guarantee cannot be charged."""
+        """What ``charge`` would take, in whole units. Raises as ``charge`` would if the guarantee cannot be charged."""
         return price(guarantee, self.terms(subject))
 
     def charge(self, subject: str, release_id: str, guarantee: Guarantee) -> Receipt:
-        """Checks and writes in one transaction, and returns when the charge is on the disk; release only after that.
+        """Checks and writes a charge in one transaction, and returns when it is on the disk. Release only after that.
 
-        The same ``release_id`` again is no second charge. Raises BudgetExhausted, and has then charged nothing.
+        The same ``release_id`` again is not charged again. Raises BudgetExhausted, and then has charged nothing.
         """
         (outcome,) = self.charge_many([Charge(subject, release_id, guarantee)])
         if isinstance(outcome, TacitError):
@@ -85,42 +99,36 @@ class PrivacyLedger(OpenedLedger):
         return outcome
 
     def charge_many(self, charges: Iterable[Charge | tuple[str, str, Guarantee]]) -> list[Receipt | TacitError]:
-        """One transaction for many charges, in their order; each one stands alone: a receipt, or the error it would raise."""
-        wished: list[Charge] = []
-        wrong: list[tuple[int, TacitError]] = []
-        for place, charge in enumerate(charges):
+        """One transaction for many charges, in their order. Each has its own outcome: a receipt, or the error it would raise."""
+        valid: list[Charge] = []
+        invalid: list[tuple[int, TacitError]] = []
+        for index, charge in enumerate(charges):
             try:
-                wished.append(checked_charge(charge))
+                valid.append(_checked_charge(charge))
             except InvalidParameter as problem:
-                wrong.append((place, problem))
-        outcomes = self._charge(wished) if wished else []
-        for place, refusal in wrong:
-            outcomes.insert(place, refusal)
+                invalid.append((index, problem))
+        outcomes = self._charge(valid) if valid else []
+        for index, error in invalid:
+            outcomes.insert(index, error)
         return outcomes
 
     def require_left(self, charges: Iterable[Charge | tuple[str, str, Guarantee]]) -> None:
-        """Raises what one of these charges would meet if they were made in this order, and charges nothing.
+        """Raises the first error that these charges would meet if they were made in this order. Charges nothing.
 
-        Those made before take nothing again. What is left now may be taken by others before it is charged.
+        Charges made before take nothing again. Others may take what is left before it is charged.
         """
-        wished = [checked_charge(charge) for charge in charges]
-        known, accounts = Known(), Accounts()  # of its own: what is remembered of a transaction that is undone is wrong
-        known.begin()
-        try:
-            with self._store.write(BOOK, self._lanes_of(charge.subject for charge in wished)) as writer:
-                lanes, moment = self._store.lanes, self._moment()
-                for outcome in commit_charges(writer, known, accounts, lanes, moment, wished, look_up=True):
-                    if isinstance(outcome, TacitError):
-                        raise outcome
-                raise _Undone
-        except _Undone:
-            return
+        valid = [_checked_charge(charge) for charge in charges]
+        with suppress(_Undo), self._begin(valid, look_up=True, memory=Memory()) as transaction:
+            for outcome in transaction.outcomes():
+                if isinstance(outcome, TacitError):
+                    raise outcome
+            raise _Undo
 
     def release(self, subject: str, release_id: str, guarantee: Guarantee, draw: Callable[[], bytes]) -> bytes:
         """Charges, draws, keeps, and returns what was kept: the only bytes that may leave.
 
-        Called again, also after a crash or by another process at the same time, it returns the same bytes for the same charge:
-        a retry never sends fresh noise. Of two at once the one that charged draws, and the other waits for it (``awaited``).
+        The same id again returns the same bytes for the same charge, also after a crash or in another process: a retry never
+        sends fresh noise. If two callers release the same id at once, the one that charged draws and the other waits (``awaited``).
         """
         if not callable(draw):
             raise InvalidParameter("`draw` must be a function that draws the release and returns it as bytes.")
@@ -128,49 +136,81 @@ class PrivacyLedger(OpenedLedger):
         return kept if kept is not None else self.keep(subject, release_id, draw())
 
     def awaited(self, subject: str, release_id: str, receipt: Receipt) -> bytes | None:
-        """What is kept for a charge; None where the caller is to draw it, and only then: ask before each drawing.
+        """The stored release of a charge, or None if the caller has to draw it. Ask before each draw.
 
-        The maker of a charge draws at once. Whoever finds a charge with nothing kept waits until two seconds after it was made:
-        later than that its maker is taken for dead.
+        The maker of a charge draws at once. Another caller, who finds a charge without a release, waits until two seconds after
+        the charge; after that it takes the maker for dead. If both drew and the faster were kept, the kept release would lean
+        towards noise that is quickly drawn, and would not have the mechanism's law (docs/proofs/ledger.md, Once).
         """
         if receipt.fresh or receipt.stored is not None:
             return receipt.stored
-        return awaited(lambda: self._kept(subject, release_id), time_left(receipt.at, self._clock()), self._pause)
+        left = max(0, min(LONGEST_DRAW, receipt.at + LONGEST_DRAW - self._clock()))
+        while left > 0:
+            step = min(_STEP, left)
+            self._pause(step / SECOND)
+            left -= step  # by the time waited, not by a clock: one that stands still would hold us for ever
+            kept = self.kept(subject, release_id)
+            if kept is not None:
+                return kept
+        return None
 
     def keep(self, subject: str, release_id: str, content: bytes) -> bytes:
-        """Keeps what was released for a charge, durably; the first to do so wins. Returns what is kept: send that."""
+        """Keeps the release of a charge, durably. The first call wins; send the bytes that this returns."""
         if not isinstance(content, bytes):
             raise InvalidParameter(f"a stored release is bytes, not {type(content).__name__}.")
-        if len(content) > MOST_BYTES:
-            raise InvalidParameter(
-                f"a stored release has at most {MOST_BYTES:,} bytes, and this one has more."
-            )  # it may be private
-        (outcome,) = self._keep([Kept(name("a subject", subject), name("a release_id", release_id), bytes(content))])
+        if len(content) > MOST_BYTES:  # the length is not shown: it may be private
+            raise InvalidParameter(f"a stored release has at most {MOST_BYTES:,} bytes, and this one has more.")
+        release = _Release(checked_name("a subject", subject), checked_name("a release_id", release_id), bytes(content))
+        (outcome,) = self._keep([release])
         if isinstance(outcome, TacitError):
             raise outcome
         return outcome
 
-    def stored(self, subject: str) -> Generator[Stored, None, None]:
-        """What was kept for a subject, newest first. Reading charges nothing and draws nothing; close it where it is left early."""
-        wanted = name("a subject", subject)
+    def kept(self, subject: str, release_id: str) -> bytes | None:
+        """The stored release of one charge; None if nothing was charged or kept under this id. Reading charges nothing."""
+        key = (self._store.lanes, checked_name("a subject", subject), checked_name("a release_id", release_id))
         with self._store.read() as reader:
-            (row,) = reader.ask(SUBJECT, [(wanted,)])()
+            (row,) = reader.ask(CHARGE, [key])()
+            return None if row is None else read_release(row)[1]
+
+    def charged(self, subject: str, release_ids: Collection[str]) -> frozenset[str]:
+        """Those of the ids that the subject was charged for, whether or not a release was kept."""
+        if not release_ids:
+            return frozenset()
+        with self._store.read() as reader:
+            rows = reader.ask(RELEASE_ID, [(subject, release_id) for release_id in release_ids])()
+        return frozenset(row[0] for row in rows if row is not None)
+
+    def stored(self, subject: str) -> Generator[Stored, None, None]:
+        """The stored releases of a subject, newest first. Reading charges nothing. Close the generator if you stop early."""
+        name = checked_name("a subject", subject)
+        with self._store.read() as reader:
+            (row,) = reader.ask(SUBJECT, [(name,)])()
             if row is None:
                 raise unknown_subject()
-            yield from stored_releases(reader, self._store.lanes, wanted)
+            for charge in reader.stream(STORED, (self._store.lanes, name)):
+                entry, content = read_release(charge)
+                if content is not None:
+                    yield Stored(entry.release_id, entry.at, content)
 
     def terms(self, subject: str) -> Terms:
         """What was agreed with a subject."""
         with self._store.read() as reader:
-            row = reader.ask(SUBJECT, [(name("a subject", subject),)])()[0]
+            (row,) = reader.ask(SUBJECT, [(checked_name("a subject", subject),)])()
             if row is None:
                 raise unknown_subject()
-            return self._known.agreed(reader, row[1]).terms
+            return self._memory.prices.terms(reader, row[2]).terms
 
     def statement(self, subject: str) -> Statement:
-        """What was promised to a subject so far, spent and left: recomputable by anybody from the exported charges."""
+        """What was promised to a subject so far, spent and left. Anyone can recompute it from the exported charges."""
+        return self.statements([subject])[0]
+
+    def statements(self, subjects: Iterable[str]) -> list[Statement]:
+        """The statements of several subjects, all in one read."""
+        names = [checked_name("a subject", subject) for subject in subjects]
         with self._store.read() as reader:
-            return statement_of(reader, self._known, self._store.lanes, name("a subject", subject), self._moment())
+            moment, lanes = self._moment(), self._store.lanes
+            return [read_statement(reader, self._memory.prices, lanes, name, moment) for name in names]
 
     def subjects(self) -> Iterator[str]:
         """All subjects, in the order they were enrolled."""
@@ -178,45 +218,99 @@ class PrivacyLedger(OpenedLedger):
             for (subject,) in reader.stream("SELECT name FROM subjects ORDER BY number"):
                 yield subject
 
-    def _kept(self, subject: str, release_id: str) -> bytes | None:
-        with self._store.read() as reader:
-            return kept_for(reader, self._store.lanes, subject, release_id)
-
-    def _start_anew(self) -> None:
-        """After a fork: what is remembered may be of a transaction that another thread of the parent was working on."""
-        self._known, self._accounts = Known(), Accounts()
+    def _begin(self, charges: Sequence[Charge], *, look_up: bool, memory: Memory | None = None) -> Transaction:
+        writing = self._store.write(BOOK, self._lanes_of([charge.subject for charge in charges]))
+        memory = self._memory if memory is None else memory
+        return Transaction(writing, memory, self._store.lanes, self._moment, charges, look_up=look_up)
 
     def _commit_charges(self, charges: list[Charge]) -> list[Receipt | TacitError]:
-        return self._hoping(charges, self._transact, _is_repeat)
+        return self._hoping(charges, self._transact, lambda outcome: isinstance(outcome, Receipt) and not outcome.fresh)
 
     def _transact(self, charges: list[Charge], look_up: bool) -> list[Receipt | TacitError]:
-        lanes = self._store.lanes
-        self._known.begin()
-        try:
-            with self._store.write(BOOK, self._lanes_of(charge.subject for charge in charges)) as writer:
-                outcomes = commit_charges(
-                    writer, self._known, self._accounts, lanes, self._moment(), charges, look_up=look_up
-                )
-        except BaseException:
-            self._accounts.forget()
-            raise
-        self._known.committed()
-        self._accounts.committed()
-        return outcomes
+        with self._begin(charges, look_up=look_up) as transaction:
+            return transaction.outcomes()
 
-    def _commit_releases(self, wished: list[Kept]) -> list[bytes | TacitError]:
-        with self._store.write(BOOK, self._lanes_of(kept.subject for kept in wished)) as writer:
-            return commit_releases(writer, self._store.lanes, wished)
+    def _commit_releases(self, releases: list["_Release"]) -> list[bytes | TacitError]:
+        with self._store.write(BOOK, self._lanes_of(release.subject for release in releases)) as writer:
+            return _keep(writer, self._store.lanes, releases)
 
     def _lanes_of(self, subjects: Iterable[str]) -> list[int]:
-        """In one order for everybody, so that no two transactions wait for each other."""
+        """In one order for all transactions, so that no two wait for each other."""
         lanes = self._store.lanes
         return sorted({lane_of(subject, lanes) for subject in set(subjects)}) if lanes > 1 else [0]
 
+    def _after_fork(self) -> None:
+        """What is remembered may come from a transaction that another thread of the parent was working on."""
+        self._memory = Memory()
 
-class _Undone(Exception):
-    """Leaves a transaction without a trace."""
+
+class _Undo(Exception):
+    """Ends a transaction without a trace."""
 
 
-def _is_repeat(outcome: Receipt | TacitError) -> bool:
-    return isinstance(outcome, Receipt) and not outcome.fresh
+class _Release(NamedTuple):
+    subject: str
+    release_id: str
+    content: bytes
+
+
+def _checked_charge(charge: Charge | tuple[str, str, Guarantee]) -> Charge:
+    if not isinstance(charge, tuple) or len(charge) != 3:
+        raise InvalidParameter("a charge is (subject, release_id, guarantee).")
+    subject, release_id, guarantee = charge
+    # As in checked_name, written out because it is done for every charge.
+    if not (type(subject) is str and 0 < len(subject) <= MOST_CHARACTERS and subject.isprintable()):
+        checked_name("a subject", subject)
+    if not (type(release_id) is str and 0 < len(release_id) <= MOST_CHARACTERS and release_id.isprintable()):
+        checked_name("a release_id", release_id)
+    return charge if type(charge) is Charge else Charge(subject, release_id, guarantee)
+
+
+def _enrol(writer: Writer, lanes: int, moment: int, names: list[str], terms: Terms) -> None:
+    """Enrols the subjects that are not there yet, each as an entry of the chain. Refuses all if one has other terms."""
+    text = canonical(terms.to_json())
+    key = digest(text)
+    found = writer.ask(SUBJECT, [(name,) for name in names])()
+    if any(row is not None and row[2] != key for row in found):
+        raise Conflict("a subject of that name has other terms, and terms never change. Enrol under another name.")
+    tips = dict(writer.tips)
+    entries: list[Row] = []
+    subjects: list[Row] = []
+    for name, row in zip(names, found, strict=True):
+        if row is not None:
+            continue
+        lane = lane_of(name, lanes)
+        tip = tips[lane]
+        at, number = max(moment, tip.at), (tip.position + 1) * lanes + lane
+        entry = (number, number, "", at, key, 0, 0, 0, 0, 0, 0, int(terms.windowed))
+        link = link_of_enrolment(link_of_charge(tip.link, *entry), name)
+        entries.append((*entry, link))
+        subjects.append(SUBJECTS.sealed(number, name, key, 0, 0, 0, at))
+        tips[lane] = Tip(tip.position + 1, link, at)
+    if entries:
+        writer.insert(TEXTS, [(key, text)], unless_there=True)
+        writer.insert(SUBJECTS, subjects)
+        writer.insert(ENTRIES, entries)
+        writer.advance(tips)
+
+
+def _keep(writer: Writer, lanes: int, releases: list[_Release]) -> list[bytes | TacitError]:
+    """What is kept for each charge: the first content that came, from any caller."""
+    rows = writer.ask(CHARGE, [(lanes, release.subject, release.release_id) for release in releases])()
+    outcomes: list[bytes | TacitError] = []
+    new: dict[int, bytes] = {}
+    for release, row in zip(releases, rows, strict=True):
+        if row is None:
+            outcomes.append(
+                InvalidParameter("there is no charge with this release_id: charge first, then keep the release.")
+            )
+            continue
+        try:
+            entry, stored = read_release(row)
+        except LedgerDamaged as problem:
+            outcomes.append(problem)
+            continue
+        outcomes.append(stored if stored is not None else new.setdefault(entry.number, release.content))
+    if new:
+        writer.insert(RELEASES, [RELEASES.sealed(entry, content) for entry, content in new.items()])
+    return outcomes

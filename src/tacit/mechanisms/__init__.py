@@ -1,46 +1,34 @@
 """Mechanisms: the randomised steps whose output may cross a boundary. One file each, with its law and its guarantee."""
 
-from tacit.mechanisms.bounded_counts import BoundedCounts
-from tacit.mechanisms.boxes import ClippedScores, ScaledScores
-from tacit.mechanisms.envelope import Envelope
-from tacit.mechanisms.exponential import ExponentialMechanism
-from tacit.mechanisms.feature_box import FeatureBox
-from tacit.mechanisms.feature_slate import FeatureSlate
-from tacit.mechanisms.gaussian import GaussianSum
-from tacit.mechanisms.gaussian_kernel import GaussianKernel, GridMatrix
-from tacit.mechanisms.grid import GridVector
-from tacit.mechanisms.grid_prototypes import GridPrototypes
-from tacit.mechanisms.grid_shares import GridShares
-from tacit.mechanisms.laplace import LaplaceSum, VectorLaplace
+from tacit.mechanisms.grid import GridMatrix, GridVector
+from tacit.mechanisms.grid_prototypes import GridPrototypes, GridShares
+from tacit.mechanisms.inputs import FeatureBox, ProfileBounds
 from tacit.mechanisms.local_swaps import LocalSwaps
 from tacit.mechanisms.moment_shares import GramShare, PopularityShare, moment_rhos
-from tacit.mechanisms.natural_slate import NaturalSlate
-from tacit.mechanisms.natural_subset import NaturalSubset
+from tacit.mechanisms.natural_slate import NaturalSlate, NaturalSubset
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, ReplayedNoise, SystemNoise
-from tacit.mechanisms.noisy_max import LaplaceNoisyMax
-from tacit.mechanisms.offset_sums import NoisyOffsets, OffsetSums
-from tacit.mechanisms.pair_moments import NoisyPairs, PairMoments
 from tacit.mechanisms.partition import PrivatePartition
-from tacit.mechanisms.peeling import Peeling
-from tacit.mechanisms.permute_and_flip import PermuteAndFlip
-from tacit.mechanisms.private_replacement import PrivateReplacement
-from tacit.mechanisms.profile_bounds import ProfileBounds
-from tacit.mechanisms.prototypes import Prototypes
-from tacit.mechanisms.randomised_response import RandomisedResponse
-from tacit.mechanisms.rating_bounds import RatingBounds
 from tacit.mechanisms.rating_moments import NoisyMoments, RatingMoments
+from tacit.mechanisms.rating_rows import RatingBounds, TotalsOnDemand
+from tacit.mechanisms.responses import Envelope, RandomisedResponse, TopResponse
 from tacit.mechanisms.sampled_gaussian import RowsOnDemand, SampledGaussian
-from tacit.mechanisms.scores import ProfileScores, ScoreSource, VoteTotals
-from tacit.mechanisms.smooth_similarity import SmoothSimilarity
-from tacit.mechanisms.sparse_recovery import SparseRecovery
-from tacit.mechanisms.sparse_vector import SparseVector
-from tacit.mechanisms.tempered_slate import TemperedSlate
-from tacit.mechanisms.tested_similarity import SimilarityAfterTest
-from tacit.mechanisms.top_k import GumbelTopK
-from tacit.mechanisms.top_response import TopResponse
-from tacit.mechanisms.totals import TotalsOnDemand
-from tacit.mechanisms.transfer_moments import NoisyTransfer, TransferMoments
+from tacit.mechanisms.scores import ClippedScores, ProfileScores, ScaledScores, ScoreSource, VoteTotals
+from tacit.mechanisms.selection import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
+from tacit.mechanisms.slates import GaussianKernel
+from tacit.mechanisms.sparse_recovery import Prototypes, SparseRecovery
+from tacit.mechanisms.sums import BoundedCounts, GaussianSum, LaplaceSum, VectorLaplace
+from tacit.mechanisms.tempered_slate import FeatureSlate, TemperedSlate
+from tacit.mechanisms.top_k import GumbelTopK, Peeling, SparseVector
+from tacit.mechanisms.transfer_moments import (
+    NoisyOffsets,
+    NoisyPairs,
+    NoisyTransfer,
+    OffsetSums,
+    PairMoments,
+    TransferMoments,
+)
 from tacit.mechanisms.tree_prototypes import TreePrototypes
+from tacit.mechanisms.x_map import PrivateReplacement
 
 __all__ = [
     "SYSTEM_NOISE",
@@ -86,8 +74,6 @@ __all__ = [
     "SampledGaussian",
     "ScaledScores",
     "ScoreSource",
-    "SimilarityAfterTest",
-    "SmoothSimilarity",
     "SparseRecovery",
     "SparseVector",
     "SystemNoise",

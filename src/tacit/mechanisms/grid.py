@@ -1,16 +1,19 @@
-"""Numbers on a public grid. Noise added to floats is not private, whatever its law; noise added to grid steps is."""
+"""Released numbers on a public grid, and the noise on them.
 
+Noise added to floats is not private, whatever its law: the last bits of a sum tell what it was. Here every exact number is a whole
+number of grid steps, the noise is a whole number too, and each of the three laws is drawn exactly (docs/proofs/exact-samplers.md).
+"""
+
+import math
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from numpy.typing import NDArray
 
-from tacit.errors import InvalidInput
-from tacit.mechanisms.arrays import real_table
-
-STEPS = 1 << 20  # grid steps within a row's bound
+from tacit.mechanisms.noise import Noise
+from tacit.mechanisms.samplers import integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,48 +28,89 @@ class GridVector:
         return np.asarray(self.steps * float(self.step), dtype=np.float64)
 
 
-@np.errstate(all="ignore")  # a caller who has numpy raise must not be told of a tiny cell
-def bounded_rows(
-    rows: ArrayLike | sparse.csr_array, dimension: int, bound: float, norm: int, steps: int = STEPS
-) -> sparse.csr_array:
-    """All rows in whole grid steps of bound / ``steps``, after each row's L1 or L2 norm (``norm`` 1 or 2) is cut to ``bound``.
+@dataclass(frozen=True, slots=True, eq=False)
+class GridMatrix:
+    """A symmetric matrix of whole numbers, each worth ``step``."""
 
-    Every row is rounded towards zero and cut by itself, in whole numbers: its image depends on that row alone, and its norm
-    is at most ``steps`` exactly. A cell that is not a number counts as 0, because refusing it would be an answer about it.
+    steps: NDArray[np.int64]
+    step: Fraction
 
-    Nothing overflows: with at most 2^22 columns and 2^20 steps the squares of a row add up to at most 2^62.
+    def to_floats(self) -> NDArray[np.float64]:
+        """The released numbers in the units of the input. Noise may make eigenvalues negative."""
+        return np.asarray(self.steps * float(self.step), dtype=np.float64)
+
+
+class NoiseKind(StrEnum):
+    """Which law the noise has."""
+
+    LAPLACE = "discrete Laplace"
+    GAUSSIAN = "discrete Gaussian"
+    ROUNDED_GAUSSIAN = "rounded Gaussian"  # a continuous Gaussian, rounded to whole steps: it has the same trade-off
+
+
+_PMF = {
+    NoiseKind.LAPLACE: integers.discrete_laplace_pmf,
+    NoiseKind.GAUSSIAN: integers.discrete_gaussian_pmf,
+    NoiseKind.ROUNDED_GAUSSIAN: integers.rounded_gaussian_pmf,
+}
+_SAMPLE = {
+    NoiseKind.LAPLACE: integers.sample_discrete_laplace,
+    NoiseKind.GAUSSIAN: integers.sample_discrete_gaussian,
+    NoiseKind.ROUNDED_GAUSSIAN: integers.sample_rounded_gaussian,
+}
+_REQUIRE_DRAWABLE = {
+    NoiseKind.LAPLACE: integers.require_drawable_discrete_laplace,
+    NoiseKind.GAUSSIAN: integers.require_drawable_discrete_gaussian,
+    NoiseKind.ROUNDED_GAUSSIAN: integers.require_drawable_rounded_gaussian,
+}
+
+
+@dataclass(frozen=True)
+class GridNoise:
+    """Independent noise on every number of a release: one law, in whole steps of ``step``.
+
+    ``width`` is the scale of a Laplace law in steps, or the variance of a Gaussian one in squared steps. Raises InvalidParameter
+    if such noise cannot be drawn, so that a mechanism fails when it is built and not when it is used.
     """
-    table = real_table(rows, "rows", dimension)
-    if table.shape[1] != dimension:
-        raise InvalidInput(f"expected rows of {dimension} numbers.")
-    value = np.clip(np.nan_to_num(table.data, nan=0.0, posinf=0.0, neginf=0.0), -bound, bound)
-    cells = np.clip(np.trunc(value / bound * steps), -steps, steps).astype(np.int64)
-    size = np.abs(cells)
-    row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-    total = whole_sums(size if norm == 1 else size * size, row, table.shape[0])
-    norms = total if norm == 1 else _root_up(total)
-    over = norms[row] > steps
-    # |cells| * steps / norm rounded down: the norm of the result is at most `steps`, with no float in the way
-    size[over] = size[over] * steps // norms[row][over]
-    return sparse.csr_array((np.sign(cells) * size, table.indices, table.indptr), shape=table.shape)
 
+    kind: NoiseKind
+    width: Fraction
+    step: Fraction
 
-def bounded_row_sum(rows: ArrayLike | sparse.csr_array, dimension: int, bound: float, norm: int) -> NDArray[np.int64]:
-    """The sum of all ``bounded_rows``, in grid steps of bound / 2^20."""
-    table = bounded_rows(rows, dimension, bound, norm)
-    return whole_sums(table.data, table.indices, dimension)
+    def __post_init__(self) -> None:
+        _REQUIRE_DRAWABLE[self.kind](self.width)
 
+    @classmethod
+    def laplace(cls, scale: Fraction, step: Fraction) -> "GridNoise":
+        """Discrete Laplace noise of ``scale`` steps: sensitivity / epsilon, with the L1 sensitivity in steps."""
+        return cls(NoiseKind.LAPLACE, scale, step)
 
-def whole_sums(values: NDArray[np.int64], place: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Sums of whole numbers by place; exact and in any order the same."""
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, place, values)
-    return total
+    @classmethod
+    def gaussian(cls, squared_sensitivity: Fraction | int, *, rho: Fraction | float, step: Fraction) -> "GridNoise":
+        """Discrete Gaussian noise that costs ``rho`` of zCDP: its variance is sensitivity^2 / (2 rho), L2, in squared steps."""
+        return cls(NoiseKind.GAUSSIAN, Fraction(squared_sensitivity) / (2 * Fraction(rho)), step)
 
+    @classmethod
+    def rounded_gaussian(cls, squared_sensitivity: Fraction | int, *, mu: float, step: Fraction) -> "GridNoise":
+        """Rounded Gaussian noise with a Gaussian loss of ``mu``: its variance is sensitivity^2 / mu^2, L2, in squared steps."""
+        return cls(NoiseKind.ROUNDED_GAUSSIAN, Fraction(squared_sensitivity) / Fraction(mu) ** 2, step)
 
-def _root_up(squares: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The smallest whole numbers whose squares are not below ``squares``."""
-    root = np.ceil(np.sqrt(squares.astype(np.float64))).astype(np.int64)
-    root += root * root < squares
-    root -= (root > 0) & ((root - 1) * (root - 1) >= squares)
-    return root
+    @property
+    def sd(self) -> float:
+        """The standard deviation of the noise on one number, in the units of the input."""
+        if self.kind is not NoiseKind.LAPLACE:
+            return math.sqrt(self.width) * float(self.step)
+        rate = float(1 / self.width)  # sqrt(2 r) / (1 - r) with r = e^-rate
+        return math.sqrt(2.0) * math.exp(-rate / 2.0) / -math.expm1(-rate) * float(self.step)
+
+    def pmf(self, steps: NDArray[np.int64] | int, total: int = 0) -> NDArray[np.float64]:
+        """The probability that one number, which truly is ``total`` steps, is released as ``steps``."""
+        return _PMF[self.kind](np.asarray(steps) - total, self.width)
+
+    def sample(self, count: int, noise: Noise) -> NDArray[np.int64]:
+        """``count`` independent draws, in steps."""
+        return _SAMPLE[self.kind](self.width, count, noise)
+
+    def add(self, totals: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
+        """``totals`` in steps, with noise on each."""
+        return totals + self.sample(totals.size, noise).reshape(totals.shape)

@@ -16,20 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.checks import keep, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Release
-from tacit.guarantees.rounding import up
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.exponential import gumbel_choice
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
+from tacit.guarantees.arithmetic import up
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.mechanisms.partition import HALF_SIDE, MOST_DIMENSIONS
-from tacit.mechanisms.samplers.uniform import below_each
-from tacit.models import swap_loops
+from tacit.mechanisms.samplers.coins import below_each
+from tacit.mechanisms.selection import gumbel_choice
+from tacit.models import loops
 
 FARTHEST = (2 * HALF_SIDE) ** 2  # the squared distance of two points within HALF_SIDE of the origin is at most that
-# of a coordinate: squared distances in 2^14 dimensions stay below 2^53, where floats hold whole numbers
+# of a coordinate: squared distances in 2^14 dimensions stay below 2^53, up to which floats hold whole numbers
 _MOST_SIZE = 1 << 18
-_OUTCOMES = 1 << 16  # transcripts that are enumerated
+_OUTCOMES = 1 << 16  # transcripts to enumerate, at most
 _CELLS = 1 << 22  # distances to the centres at a time
-_FEW = 1 << 10  # users whose order makes no difference to the time
+_FEW = 1 << 10  # users up to which their order does not matter for the time
 
 Columns: TypeAlias = NDArray[np.float64]  # whole numbers, coordinates x users or candidates
 Transcript: TypeAlias = tuple[tuple[int, ...], ...]
@@ -37,7 +36,7 @@ Transcript: TypeAlias = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class LocalSwaps:
-    """The places, among the candidates, of ``k`` centres (repeats are possible): pure epsilon-DP for one user's point.
+    """The indices of ``k`` centres among the candidates (repeats are possible): pure epsilon-DP for one user's point.
 
     A user's loss is the squared distance to the nearest centre, at most ``loss_bound``; the loss of a set of centres is the sum.
     """
@@ -67,13 +66,13 @@ class LocalSwaps:
 
     @cached_property
     def rate(self) -> Fraction:
-        """The exponent of one unit of loss. One more user raises every loss, by at most ``loss_bound``: no factor of 2."""
+        """The exponent of one unit of loss. A user raises every loss by at most ``loss_bound``: no factor of 2."""
         return Fraction(self.epsilon) / ((self.swaps + 1) * self.loss_bound)
 
     def release(
         self, points: ArrayLike, candidates: ArrayLike, noise: Noise = SYSTEM_NOISE, *, compiled: bool | None = None
     ) -> Release[NDArray[np.int64]]:
-        """The places of the chosen centres. Points and candidates are tables of whole numbers, one row each."""
+        """The indices of the chosen centres. Points and candidates are tables of whole numbers, one row each."""
         users, offered = _columns(points, candidates)
         current = below_each(np.full(self.k, offered.shape[1]), noise)
         seen, losses = [], []
@@ -88,13 +87,13 @@ class LocalSwaps:
         return released(seen[last], self.guarantee, noise)
 
     def outcomes(self, candidates: int) -> list[Transcript]:
-        """Everything that is drawn, in the order of ``pmf``: first centres, each swap (centre, candidate), last choice."""
+        """All transcripts, in the order of ``pmf``: first centres, each swap (centre, candidate), last choice."""
         places = range(candidates)
         swaps = [list(product(range(self.k), places))] * self.swaps
         return list(product(product(places, repeat=self.k), *swaps, [(last,) for last in range(self.swaps)]))
 
     def pmf(self, points: ArrayLike, candidates: ArrayLike) -> NDArray[np.float64]:
-        """The probability of every transcript, of which the release is a part; for few candidates and swaps."""
+        """The probability of every transcript; the release is a part of it. For few candidates and swaps."""
         users, offered = _columns(points, candidates)
         count = offered.shape[1]
         if (count * self.k) ** self.swaps * count**self.k > _OUTCOMES:
@@ -137,9 +136,8 @@ class LocalSwaps:
         near, distance, second = nearest_two(users, offered[:, current], self.loss_bound)
         order = np.argsort(near, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(near, minlength=self.k))])
-        loops = swap_loops.chosen(compiled)
         columns = np.ascontiguousarray(users[:, order])
-        losses: NDArray[np.int64] = loops.swap_losses(
+        losses: NDArray[np.int64] = loops.choose(compiled).swap_losses(
             columns, offered, distance[order], second[order], starts, float(self.loss_bound)
         )
         return losses
@@ -148,13 +146,13 @@ class LocalSwaps:
 def nearest_two(
     users: Columns, centres: Columns, most: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """For each user the nearest centre (the first of equals), its squared distance and that of the next, at most ``most``."""
+    """For each user the nearest centre (the first of ties), its squared distance and that of the next, at most ``most``."""
     count = users.shape[1]
     near, first, second = np.zeros(count, dtype=np.int64), np.zeros(count), np.full(count, float(most))
     size = max(1, _CELLS // centres.shape[1])
     for start in range(0, count, size):
         part = slice(start, start + size)
-        apart = swap_loops.chosen(False).distances(users[:, part], centres, float(most))
+        apart = loops.plain.distances(users[:, part], centres, float(most))
         near[part] = apart.argmin(axis=1)
         first[part] = apart.min(axis=1)
         if centres.shape[1] > 1:
@@ -164,7 +162,7 @@ def nearest_two(
 
 
 def _columns(points: ArrayLike, candidates: ArrayLike) -> tuple[Columns, Columns]:
-    """Points and candidates with a column each. Points along a curve that fills space, so that neighbours stand together."""
+    """Points and candidates, one column each. Points follow a space-filling curve, so that near points stand together."""
     tables = [np.asarray(points), np.asarray(candidates)]
     if any(table.ndim != 2 or table.dtype.kind != "i" for table in tables):
         raise InvalidInput("points and candidates must be tables of whole numbers: one row for each.")
@@ -178,7 +176,7 @@ def _columns(points: ArrayLike, candidates: ArrayLike) -> tuple[Columns, Columns
 
 
 def _morton(points: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bits of the coordinates interleaved, the highest first: the first 60 in all. Only the order of users comes of it."""
+    """The first 60 bits of the interleaved coordinates, the highest first. It decides the order of users only."""
     code = np.zeros(len(points), dtype=np.int64)
     shifted = points + _MOST_SIZE
     places = [(bit, axis) for bit in range(_MOST_SIZE.bit_length(), -1, -1) for axis in range(points.shape[1])]

@@ -1,10 +1,13 @@
 """One entity's share of the first and second moments of users' unit rows, with discrete Gaussian noise on every number.
 
-Shares are added up, by secure aggregation or in the open; the noise is in the sum once. docs/proofs/popularity-share.md and
+Shares are added up, by secure aggregation or in the open, and the sum contains the noise once. The exact moments are whole numbers
+of 2^-20: every user's numbers follow from their own row and are rounded down, so their squares add up to at most 2^40 (popularity)
+or 2^39 (Gram vector), exactly. Whole numbers have the same sum in any order. Proofs: docs/proofs/popularity-share.md and
 docs/proofs/gram-share.md.
 """
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,25 +18,24 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from tacit.checks import keep, positive, probability, whole
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Release
-from tacit.guarantees.rounding import down
-from tacit.guarantees.zcdp import epsilon_of_rho, rho_for
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.grid import GridVector
-from tacit.mechanisms.moment_sums import gram_sums, popularity_sums
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.samplers import discrete_gaussian
+from tacit.guarantees.arithmetic import down
+from tacit.guarantees.concentrated import epsilon_of_rho, rho_for
+from tacit.mechanisms.grid import GridNoise, GridVector, NoiseKind
+from tacit.mechanisms.inputs import real_table, whole_sums
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.models.moments import STEPS, triangle
 
 MOST_ITEMS, MOST_HEAD, MOST_HONEST = 1 << 22, 1 << 12, 1 << 20
 LEAST_SD = 1000  # steps: the sum of several such draws is a discrete Gaussian up to e^(-9,000,000)
+_ROWS, _COLUMNS = 1 << 14, 128  # of a dense table, and of the matrix, at a time
 
 
 def moment_rhos(epsilon: float, delta: float, part: float = 0.15) -> tuple[float, float]:
-    """The rho of the popularity, which gets ``part`` of what (epsilon, delta) affords, and that of the Gram matrix, the rest.
+    """The rho of the popularity, which is ``part`` of what (epsilon, delta) affords, and the rho of the Gram matrix, the rest.
 
-    Both are rounded down: they never add up to more than ``rho_for(epsilon, delta)``.
+    Both are rounded down: together they never exceed ``rho_for(epsilon, delta)``.
     ``epsilon`` is in nats, ``delta`` a probability.
     """
     whole_rho, share = Fraction(rho_for(epsilon, delta)), Fraction(probability("part", part))
@@ -41,7 +43,7 @@ def moment_rhos(epsilon: float, delta: float, part: float = 0.15) -> tuple[float
     gram = down(whole_rho - Fraction(popularity))
     if not (popularity > 0.0 and gram > 0.0):
         raise InvalidParameter(
-            "this part leaves one of the two moments no rho above 0: take a part between .05 and .95."
+            "`part` leaves one of the two moments without a rho above 0: choose a part between 0.05 and 0.95."
         )
     return popularity, gram
 
@@ -50,8 +52,8 @@ def moment_rhos(epsilon: float, delta: float, part: float = 0.15) -> tuple[float
 class PopularityShare:
     """The sum over users of x / |x|, where x marks the items a user has: one entity's share, with its noise.
 
-    ``honest`` = 1: the share protects by itself. More: only the sum protects, and only if so many shares in it have noise that
-    the adversary does not know; each then carries that part of the variance.
+    With ``honest`` = 1 the share protects by itself. With more, only the sum of the shares protects, and only if that many shares
+    in it have noise that the adversary does not know; each share then carries its part of the variance.
     """
 
     name: ClassVar[str] = "popularity-share"
@@ -62,46 +64,35 @@ class PopularityShare:
 
     def __post_init__(self) -> None:
         _keep_checked(self)
-        _require_wide(self.variance_in_steps)
+        _ = self.noise_law
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What the sum of all shares promises, if ``honest`` of them have noise that nobody else knows: (epsilon,
-        delta) for one user's rows.
-        """
+        """What the sum of all shares promises if ``honest`` of them have secret noise: (epsilon, delta) for one user's rows."""
         return _guarantee(self.name, self.rho, self.delta, self.honest)
 
     @cached_property
-    def variance_in_steps(self) -> Fraction:
-        """Of the noise of this share: a user's whole numbers have squares of at most 2^40 in all."""
-        return _variance(STEPS**2, self.rho, self.honest)
-
-    @property
-    def sd(self) -> float:
-        """Of the noise of this share in one number, in units of 1."""
-        return math.sqrt(self.variance_in_steps) / STEPS
-
-    def pmf(self, steps: NDArray[np.int64] | int, total: int) -> NDArray[np.float64]:
-        """The probability that one number, which truly is ``total`` steps, is released as ``steps``."""
-        return discrete_gaussian.pmf(np.asarray(steps) - total, self.variance_in_steps)
+    def noise_law(self) -> GridNoise:
+        """The noise of this share: a user's whole numbers have squares of at most 2^40 in all."""
+        return _noise_of(STEPS**2, self.rho, self.honest)
 
     def totals(self, rows: ArrayLike | sparse.csr_array) -> NDArray[np.int64]:
         """The exact sums in steps, the same in any order of users. Private."""
         return popularity_sums(rows, self.items)
 
     def release(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
-        """One noisy whole number for every item, also for those nobody has."""
-        noisy = self.totals(rows) + discrete_gaussian.sample(self.variance_in_steps, self.items, noise)
-        return released(GridVector(noisy, Fraction(1, STEPS)), self.guarantee, noise)
+        """One noisy whole number for every item, also for an item that nobody has."""
+        noisy = self.noise_law.add(self.totals(rows), noise)
+        return released(GridVector(noisy, self.noise_law.step), self.guarantee, noise)
 
 
 @dataclass(frozen=True)
 class GramShare:
     """The sum over users of w w^T, w = x / |x| on a public head of items, as one vector: an entity's share, with its noise.
 
-    The vector holds G_ii / sqrt 2 for every item of the head, in the order given, then G_ij for i < j, row by row
-    (``tacit.models.moments.gram_from`` reads it). ``honest`` as for the popularity. Any head keeps the bound: a user's row is
-    normalised after everything outside the head is gone.
+    The vector holds G_ii / sqrt 2 for every item of the head, in the given order, then G_ij for i < j, row by row
+    (``tacit.models.moments.gram_from`` reads it). ``honest`` is as for ``PopularityShare``. Every head keeps the bound: a user's
+    row is normalised after everything outside the head is removed.
     """
 
     name: ClassVar[str] = "gram-share"
@@ -114,33 +105,17 @@ class GramShare:
     def __post_init__(self) -> None:
         _keep_checked(self)
         keep(self, head=_checked_head(self.head, self.items))
-        _require_wide(self.variance_in_steps)
+        _ = self.noise_law
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What the sum of all shares promises, if ``honest`` of them have noise that nobody else knows: (epsilon,
-        delta) for one user's rows.
-        """
+        """What the sum of all shares promises if ``honest`` of them have secret noise: (epsilon, delta) for one user's rows."""
         return _guarantee(self.name, self.rho, self.delta, self.honest)
 
     @cached_property
-    def variance_in_steps(self) -> Fraction:
-        """Of the noise of this share: a user's vector has squares of at most 2^39 in all."""
-        return _variance(STEPS**2 // 2, self.rho, self.honest)
-
-    @property
-    def sd(self) -> float:
-        """Of the noise of this share in one number of the vector, in units of 1."""
-        return math.sqrt(self.variance_in_steps) / STEPS
-
-    @property
-    def length(self) -> int:
-        """How many numbers a share has: the products of the head's items, two by two."""
-        return triangle(len(self.head))
-
-    def pmf(self, steps: NDArray[np.int64] | int, total: int) -> NDArray[np.float64]:
-        """The probability that one number of the vector, which truly is ``total`` steps, is released as ``steps``."""
-        return discrete_gaussian.pmf(np.asarray(steps) - total, self.variance_in_steps)
+    def noise_law(self) -> GridNoise:
+        """The noise of this share: a user's vector has squares of at most 2^39 in all."""
+        return _noise_of(STEPS**2 // 2, self.rho, self.honest)
 
     def totals(self, rows: ArrayLike | sparse.csr_array) -> NDArray[np.int64]:
         """The exact vector in steps, the same in any order of users. Private."""
@@ -148,8 +123,8 @@ class GramShare:
 
     def release(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         """One noisy whole number for every item and every pair of items of the head."""
-        noisy = self.totals(rows) + discrete_gaussian.sample(self.variance_in_steps, self.length, noise)
-        return released(GridVector(noisy, Fraction(1, STEPS)), self.guarantee, noise)
+        noisy = self.noise_law.add(self.totals(rows), noise)
+        return released(GridVector(noisy, self.noise_law.step), self.guarantee, noise)
 
 
 def _guarantee(name: str, rho: float, delta: float, honest: int) -> Guarantee:
@@ -163,14 +138,21 @@ def _guarantee(name: str, rho: float, delta: float, honest: int) -> Guarantee:
     )
 
 
-def _variance(squared_sensitivity: int, rho: float, honest: int) -> Fraction:
-    """Of one share's noise on one number, in steps squared, as an exact fraction.
+def _noise_of(squared_sensitivity: int, rho: float, honest: int) -> GridNoise:
+    """The noise of one share.
 
-    Alone, sensitivity^2 / (2 rho). Where ``honest`` shares protect together, that divided among them, and wider by 2^-60: the sum
-    of discrete Gaussians is a discrete Gaussian up to a factor that is far smaller than this (docs/proofs/popularity-share.md).
+    A share that protects alone has a variance of sensitivity^2 / (2 rho). If ``honest`` shares protect together, they divide that
+    variance, widened by 2^-60: a sum of discrete Gaussians is a discrete Gaussian up to a factor that is far smaller than this
+    (docs/proofs/popularity-share.md).
     """
     total = Fraction(squared_sensitivity) / (2 * Fraction(rho))
-    return total if honest == 1 else total * (1 + Fraction(1, 1 << 60)) / honest
+    variance = total if honest == 1 else total * (1 + Fraction(1, 1 << 60)) / honest
+    law = GridNoise(NoiseKind.GAUSSIAN, variance, Fraction(1, STEPS))
+    if variance < LEAST_SD**2:
+        raise InvalidParameter(
+            f"the noise of one share must have a deviation of at least {LEAST_SD} steps of 2^-20: lower rho, or `honest`."
+        )
+    return law
 
 
 def _keep_checked(share: PopularityShare | GramShare) -> None:
@@ -183,18 +165,73 @@ def _keep_checked(share: PopularityShare | GramShare) -> None:
     )
 
 
-def _require_wide(variance: Fraction) -> None:
-    discrete_gaussian.require_drawable(variance)
-    if variance < LEAST_SD**2:
-        raise InvalidParameter(
-            f"the noise of one share must have a deviation of at least {LEAST_SD} steps of 2^-20: lower rho, or `honest`."
-        )
-
-
 def _checked_head(head: ArrayLike, items: int) -> tuple[int, ...]:
     chosen = np.asarray(head)
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or not 1 <= chosen.size <= MOST_HEAD:
-        raise InvalidParameter(f"a head must be a list of 1 to {MOST_HEAD} items, as whole numbers.")
+        raise InvalidParameter(f"`head` must be a list of 1 to {MOST_HEAD} items, as whole numbers.")
     if int(chosen.min()) < 0 or int(chosen.max()) >= items or np.unique(chosen).size < chosen.size:
-        raise InvalidParameter(f"a head must name different items, from 0 to {items - 1}.")
+        raise InvalidParameter(f"`head` must contain different items, from 0 to {items - 1}.")
     return tuple(chosen.tolist())
+
+
+def popularity_sums(rows: ArrayLike | sparse.csr_array, items: int) -> NDArray[np.int64]:
+    """The sum over users of x / |x| in steps. Private."""
+    table = marked(rows, items)
+    sizes = np.diff(table.indptr)
+    weight, _, _ = row_weights(sizes)
+    return whole_sums(np.repeat(weight, sizes), table.indices, items)
+
+
+def gram_sums(rows: ArrayLike | sparse.csr_array, items: int, head: Sequence[int]) -> NDArray[np.int64]:
+    """The sum over users of the vector (w_i w_i / sqrt 2; w_i w_j for i < j), w = x / |x| on the head, in steps. Private."""
+    table = marked(rows, items)[:, np.array(head)]
+    sizes = np.diff(table.indptr)
+    _, pair, single = row_weights(sizes)
+    vector = np.empty(triangle(len(head)), dtype=np.int64)
+    vector[: len(head)] = whole_sums(np.repeat(single, sizes), table.indices, len(head))
+    weighted = sparse.csr_array((np.repeat(pair, sizes), table.indices, table.indptr), shape=table.shape)
+    filled = len(head)
+    for above in _above_diagonal(table, weighted):
+        vector[filled : filled + above.size] = above
+        filled += above.size
+    return vector
+
+
+def row_weights(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """For unit rows with c items each: 2^20 / sqrt c, 2^20 / c and 2^20 / (c sqrt 2), rounded down; 0 for an empty row.
+
+    Only whole numbers are used. Because they are rounded down, c squares of the first add up to at most 2^40, and c squares of
+    the third with c (c - 1) / 2 squares of the second to at most 2^39.
+    """
+    counts, position = np.unique(sizes, return_inverse=True)
+    rows = [
+        (math.isqrt(STEPS**2 // c), STEPS // c, math.isqrt(STEPS**2 // (2 * c * c))) if c > 0 else (0, 0, 0)
+        for c in counts.tolist()
+    ]
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)[position.reshape(-1)]
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def marked(rows: ArrayLike | sparse.csr_array, items: int) -> sparse.csr_array:
+    """Users x items: 1 for a cell that is a finite number above 0. Each row is read by itself, and no cell raises an error."""
+    big = isinstance(rows, np.ndarray) and rows.ndim == 2
+    parts = [rows[i : i + _ROWS] for i in range(0, max(len(rows), 1), _ROWS)] if big else [rows]  # type: ignore[arg-type, index]
+    return sparse.vstack([_marked(part, items) for part in parts], format="csr")
+
+
+@np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a cell
+def _marked(rows: ArrayLike | sparse.csr_array, items: int) -> sparse.csr_array:
+    table = real_table(rows, "rows", items)
+    if table.shape[1] != items:
+        raise InvalidInput(f"expected rows of {items} numbers.")
+    had = np.isfinite(table.data) & (table.data > 0.0)
+    ends = np.concatenate([[0], np.cumsum(had)])[table.indptr]
+    return sparse.csr_array((np.ones(int(ends[-1]), dtype=np.int64), table.indices[had], ends), shape=table.shape)
+
+
+def _above_diagonal(table: sparse.csr_array, weighted: sparse.csr_array) -> Iterator[NDArray[np.int64]]:
+    """The numbers above the diagonal of table^T weighted, row by row, a few rows of the matrix at a time."""
+    by_item, items = table.T.tocsr(), table.shape[1]
+    for first in range(0, items, _COLUMNS):
+        block = (by_item[first : first + _COLUMNS] @ weighted[:, first:]).toarray()
+        yield block[np.arange(items - first)[None, :] > np.arange(len(block))[:, None]]

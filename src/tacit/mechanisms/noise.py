@@ -1,17 +1,20 @@
-"""Privacy randomness: bytes from the operating system, never seeded, never logged, never numpy's.
+"""Privacy randomness: bytes from the operating system, never seeded, never logged, never numpy's. And how a release is made.
 
-Experiment randomness is another thing and has another type: a ``numpy.random.Generator`` passed as ``rng``. A function that
-takes ``noise`` cannot be given one, which the type checker enforces.
+Experiment randomness has another type: a ``numpy.random.Generator``, passed as ``rng``. The type checker keeps it out of every
+function that takes ``noise``.
 """
 
 import hashlib
 import os
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter, SystemNoiseUnavailable
+from tacit.guarantees import Guarantee, Release, nothing
+from tacit.guarantees.release import MECHANISM
+from tacit.models.dpp.laws import from_words
 
 
 class Noise(Protocol):
@@ -28,7 +31,7 @@ class Noise(Protocol):
 class SystemNoise:
     """The operating system's cryptographic generator.
 
-    Read anew for every draw: there is no buffer that a forked process could share, and no state to leak.
+    Every draw reads it again: there is no buffer that a forked process could share, and no state to leak.
     """
 
     caveat = None
@@ -44,7 +47,7 @@ class SystemNoise:
 
 
 class ReplayedNoise:
-    """The same bytes for the same seed: for tests and simulation. Its releases say that they promise nothing."""
+    """The same bytes for the same seed, for tests and simulation. Releases drawn from it promise nothing."""
 
     caveat = "noise replayed from a seed: for tests and simulation only"
 
@@ -53,7 +56,7 @@ class ReplayedNoise:
         self._calls = 0
 
     def draw(self, count: int) -> bytes:
-        """The next ``count`` bytes of the replayed stream: the same for the same seed. It hides nothing."""
+        """The next ``count`` bytes of the stream of this seed."""
         self._calls += 1
         return hashlib.shake_256(self._seed + self._calls.to_bytes(16, "big")).digest(count)
 
@@ -83,10 +86,52 @@ def bits(noise: Noise, count: int) -> int:
 
 
 def checked_noise(noise: Noise) -> Noise:
-    """The noise, if it is one. A generator of numpy, or a seed, is refused where a party is made: before anything is charged."""
+    """Returns ``noise`` if it is privacy noise. A numpy generator or a seed raises InvalidParameter, before anything is charged."""
     if callable(getattr(noise, "draw", None)) and hasattr(noise, "caveat"):
         return noise
     raise InvalidParameter(
-        "privacy noise comes from the operating system: leave `noise` out. A numpy generator is for experiments, as `rng`; "
-        "ReplayedNoise(seed) is for tests, and promises nothing."
+        "`noise` must be privacy noise from the operating system: leave `noise` out. For experiments pass a numpy generator as "
+        "`rng`; use ReplayedNoise(seed) in tests, whose releases promise nothing."
     )
+
+
+T = TypeVar("T")
+
+
+def released(value: T, guarantee: Guarantee, noise: Noise) -> Release[T]:
+    """What a mechanism has drawn, as a release under ``guarantee``. Only mechanisms call this: it believes its caller.
+
+    With replayed noise the release promises nothing, and says why.
+    """
+    return Release(value, promised(guarantee, noise), MECHANISM)
+
+
+def unprotected(value: T, guarantee: Guarantee, noise: Noise) -> Release[T]:
+    """A value under a guarantee that promises nothing. A ledger refuses it unless its owner allows that by name."""
+    if not guarantee.promises_nothing:
+        raise InvalidParameter("a guarantee that promises something belongs to a mechanism: use its release(...).")
+    return released(value, guarantee, noise)
+
+
+def promised(guarantee: Guarantee, noise: Noise) -> Guarantee:
+    """What a mechanism with this guarantee promises if it draws from ``noise``: nothing with replayed noise."""
+    if noise.caveat is None:
+        return guarantee
+    return nothing(guarantee.protects, noise.caveat, proof=guarantee.proof)
+
+
+FLOATS = "real arithmetic in the sampler"  # what a guarantee assumes if the sampler computes in floats
+
+
+class NoiseCoins:
+    """Uniform numbers strictly between 0 and 1, from privacy noise, for samplers that compute in floats.
+
+    The law of such a sampler is that of its theorem in real arithmetic only: state ``FLOATS`` in the guarantee.
+    """
+
+    def __init__(self, noise: Noise) -> None:
+        self._noise = noise
+
+    def uniforms(self, count: int) -> NDArray[np.float64]:
+        """``count`` independent uniform numbers."""
+        return from_words(words64(self._noise, count))

@@ -1,7 +1,7 @@
 """A private partition of a cube: cubes with many points are halved again and again. Proof: docs/proofs/private-partition.md.
 
-Whether a child is kept is one coin: its count plus discrete Laplace noise, against a whole-number threshold. Children without a
-point toss the same coin, so no outcome tells by itself that somebody was there.
+A coin decides whether a child is kept: its count plus discrete Laplace noise must exceed a whole-number threshold. Children without
+a point toss the same coin, so no outcome by itself tells that somebody was there.
 """
 
 import math
@@ -17,11 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.checks import keep, positive, probability, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Release
-from tacit.guarantees.rounding import up
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.samplers import discrete_laplace
-from tacit.mechanisms.samplers.binomial import rare_heads
+from tacit.guarantees.arithmetic import up
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
+from tacit.mechanisms.samplers import integers
+from tacit.mechanisms.samplers.coins import rare_heads
 
 HALF_SIDE = 1 << 16  # of the root cube, in steps: centres stay whole numbers for 16 levels
 MOST_DIMENSIONS = 1 << 14
@@ -35,8 +34,8 @@ Levels: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]  # the centres kept 
 class PrivatePartition:
     """The centres of all cubes that were ever kept, the root's first: pure epsilon-DP for one user's point.
 
-    ``beta`` is the expected number of children kept without a point, of each cube that is halved; ``cap`` the most cubes that are
-    kept at a level.
+    ``beta`` is the expected number of empty children that are kept for each cube that is halved; ``cap`` is the largest number of
+    cubes that are kept at a level.
     """
 
     name: ClassVar[str] = "private-partition"
@@ -53,13 +52,13 @@ class PrivatePartition:
             dimension=whole("dimension", self.dimension, least=1, most=MOST_DIMENSIONS),
             depth=whole("depth", self.depth, least=1, most=16),
             epsilon=positive("epsilon", self.epsilon),
-            beta=probability("beta", self.beta),  # below 1, or cubes without a point would multiply
+            beta=probability("beta", self.beta),  # below 1, or empty cubes would multiply
             cap=whole("cap", self.cap, least=1, most=1 << 20),
             half_side=whole("half_side", self.half_side, least=1, most=1 << 20),
         )
         if self.half_side % (1 << self.depth):
             raise InvalidParameter("half_side must be a multiple of 2^depth, so that all centres are whole numbers.")
-        discrete_laplace.require_drawable(self.scale)
+        integers.require_drawable_discrete_laplace(self.scale)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -71,51 +70,53 @@ class PrivatePartition:
 
     @cached_property
     def scale(self) -> Fraction:
-        """Of the noise on a count: a point counts once at every level, so each level has epsilon / depth."""
+        """The scale of the noise on a count: a point counts once at every level, so each level gets epsilon / depth."""
         return self.depth / Fraction(self.epsilon)
 
     @cached_property
     def threshold(self) -> int:
-        """g: a child is kept if its noisy count is above it. The least whole number with 2^p e^(-g epsilon/depth) / 2 <= beta."""
+        """g: a child is kept if its noisy count exceeds g. The smallest whole number with 2^p e^(-g epsilon/depth) / 2 <= beta."""
         return math.ceil((self.dimension * math.log(2.0) - math.log(2.0 * self.beta)) * float(self.scale))
 
     def kept(self, count: NDArray[np.int64] | int) -> NDArray[np.float64]:
-        """The probability that a child of so many points is kept; for 0 it is q^(g+1) / (1 + q), q = e^(-epsilon/depth)."""
-        return discrete_laplace.survival(self.threshold + 1 - np.asarray(count), self.scale)
+        """The probability that a child with ``count`` points is kept; for 0 points q^(g+1) / (1 + q), q = e^(-epsilon/depth)."""
+        return integers.discrete_laplace_survival(self.threshold + 1 - np.asarray(count), self.scale)
 
     def release(self, points: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[Points]:
-        """The centres kept, level by level, each level in the order of position: centres x dimension in steps."""
+        """The centres kept, level by level, each level sorted by position: centres x dimension, in steps."""
         inside = self._inside(points)
         centres = np.zeros((1, self.dimension), dtype=np.int64)
-        found, cube = [centres], np.zeros(len(inside), dtype=np.int64)  # the cube that each point is in
+        kept, cube = [centres], np.zeros(len(inside), dtype=np.int64)  # the cube of each point
         half = self.half_side
         for _ in range(self.depth):
             half //= 2
             above = inside >= centres[cube]
-            first, child = _distinct(cube, above)  # a point of each child that has one; the child of each point
-            noisy = np.bincount(child, minlength=first.size) + discrete_laplace.sample(self.scale, first.size, noise)
+            first, child = _distinct(cube, above)  # one point of each child that has any; the child of each point
+            noisy = np.bincount(child, minlength=first.size) + integers.sample_discrete_laplace(
+                self.scale, first.size, noise
+            )
             heads = np.flatnonzero(noisy > self.threshold)
             parents, sides = cube[first], above[first]
             extra, extra_sides = self.empty_children(len(centres), parents, sides, noise)
             sides = np.concatenate([sides[heads], extra_sides])
             children = centres[np.concatenate([parents[heads], extra])] + np.where(sides, half, -half)
-            # sorted before the cut: which cubes are cut must not tell which ones hold a point
+            # sorted before the cut: which cubes are dropped must not tell which contain a point
             order = np.lexsort(children.T[::-1])[: self.cap]
             centres = children[order]
-            found.append(centres)
-            place = np.full(first.size + 1, -1, dtype=np.int64)
-            place[np.append(heads, np.full(extra.size, first.size))[order]] = np.arange(order.size)
-            cube = place[:-1][child]
+            kept.append(centres)
+            position = np.full(first.size + 1, -1, dtype=np.int64)
+            position[np.append(heads, np.full(extra.size, first.size))[order]] = np.arange(order.size)
+            cube = position[:-1][child]
             inside, cube = inside[cube >= 0], cube[cube >= 0]
-        return released(np.concatenate(found), self.guarantee, noise)
+        return released(np.concatenate(kept), self.guarantee, noise)
 
     def empty_children(
         self, cubes: int, parents: NDArray[np.int64], sides: NDArray[np.bool_], noise: Noise
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Children without a point that are kept: the cube and the sides (in each dimension, above its centre?) of each.
+        """The empty children that are kept: the cube of each, and in each dimension whether it is above the cube's centre.
 
-        One coin for each of the 2^p children of every cube; those of children that have a point, ``parents`` and ``sides``, do
-        not count, since these toss a coin of their own.
+        Each of the 2^p children of every cube tosses a coin. The coins of children that have a point, ``parents`` and ``sides``,
+        do not count here: they toss their own.
         """
         codes = rare_heads(cubes << self.dimension, self._kept_empty, noise)
         cube = np.array([code >> self.dimension for code in codes], dtype=np.int64)
@@ -132,7 +133,7 @@ class PrivatePartition:
         return context.exp(-(self.threshold + 1) * rate / per) / (1 + context.exp(-rate / per))
 
     def outcomes(self) -> list[Levels]:
-        """Everything that can be released, in the order of ``pmf``; for few dimensions and levels."""
+        """All outcomes, in the order of ``pmf``; for few dimensions and levels."""
         return sorted(self._law([]))
 
     def pmf(self, points: ArrayLike) -> NDArray[np.float64]:
@@ -158,14 +159,17 @@ class PrivatePartition:
         if len(children) > _OUTCOMES:
             raise InvalidParameter("too many outcomes to enumerate; take one dimension and at most three levels.")
         counts = [sum(_holds(child, half, point, self.half_side) for point in points) for child in children]
-        heads, tails = self.kept(np.array(counts)), discrete_laplace.cdf(self.threshold - np.array(counts), self.scale)
+        heads, tails = (
+            self.kept(np.array(counts)),
+            integers.discrete_laplace_cdf(self.threshold - np.array(counts), self.scale),
+        )
         for coins in product((False, True), repeat=len(children)):
             likely = math.prod(float(h if coin else t) for coin, h, t in zip(coins, heads, tails, strict=True))
             kept = tuple(child for child, coin in zip(children, coins, strict=True) if coin)[: self.cap]
             self._branch((*before, kept), kept, half // 2, points, chance * likely, law)
 
     def _inside(self, points: ArrayLike) -> Points:
-        """The points as whole numbers within the root cube; what lies outside is moved to its face."""
+        """The points as whole numbers within the root cube; a point outside is moved to its face."""
         table = np.asarray(points)
         if table.size == 0 and table.ndim < 2:
             table = np.zeros((0, self.dimension), dtype=np.int64)
@@ -176,7 +180,7 @@ class PrivatePartition:
 
 
 def _distinct(cube: NDArray[np.int64], above: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """For each different (cube, sides) one point that has it, and for each point which of them is its own."""
+    """One point for each different (cube, sides), and for each point the index of its own."""
     group, first = cube, np.arange(0)
     for start in range(0, above.shape[1], 24):  # fewer than 2^28 groups and 24 sides: 52 bits
         block = above[:, start : start + 24]
@@ -186,5 +190,5 @@ def _distinct(cube: NDArray[np.int64], above: NDArray[np.bool_]) -> tuple[NDArra
 
 
 def _holds(centre: tuple[int, ...], half: int, point: list[int], side: int) -> bool:
-    """Whether a point is in the cube: its lower faces belong to it, its upper ones only where the root cube ends."""
+    """Whether a point is in the cube: its lower faces belong to it, its upper faces only at the end of the root cube."""
     return all(c - half <= y and (y < c + half or c + half == side) for c, y in zip(centre, point, strict=True))

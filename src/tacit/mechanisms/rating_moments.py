@@ -1,6 +1,5 @@
-"""First and second moments of users' centred ratings in two domains, with noise. Proof: docs/proofs/rating-moments.md."""
+"""All first and second moments of users' centred ratings in two domains, with noise. Proof: docs/proofs/rating-moments.md."""
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,14 +11,26 @@ from numpy.typing import NDArray
 from tacit.checks import keep, positive, probability, whole
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, Release
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.grid import whole_sums
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.offset_sums import checked_bounds, checked_length
-from tacit.mechanisms.products import MOST_COLUMNS, as_matrix, product_sums, triangle
-from tacit.mechanisms.rating_bounds import CLIP, COARSE, RatingBounds, cut_rows, require_ratings
-from tacit.mechanisms.samplers import rounded_gaussian
-from tacit.mechanisms.totals import Rows, TotalsOnDemand, gaussian_claim, stretches, totals_of
+from tacit.mechanisms.grid import GridNoise, NoiseKind
+from tacit.mechanisms.inputs import whole_sums
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
+from tacit.mechanisms.rating_rows import (
+    CLIP,
+    COARSE,
+    MOST_COLUMNS,
+    RatingBounds,
+    Rows,
+    TotalsOnDemand,
+    as_matrix,
+    cut_rows,
+    gaussian_claim,
+    product_sums,
+    require_ratings,
+    stretches,
+    totals_of,
+    triangle,
+)
+from tacit.mechanisms.transfer_moments import checked_bounds, checked_length
 
 SHARES = (0.75, 0.10, 0.13, 0.02)  # of mu^2: products, values, counts, users
 
@@ -50,7 +61,7 @@ class NoisyMoments:
 
     @property
     def users(self) -> tuple[float, float, float]:
-        """The noisy numbers of users with ratings in the source alone, in the target alone, and in both."""
+        """The noisy numbers of users with ratings in the source only, in the target only, and in both."""
         source, target, both = self._part(3).tolist()
         return float(source), float(target), float(both)
 
@@ -62,7 +73,7 @@ class NoisyMoments:
 class RatingMoments:
     """G = sum of z z^T, d = sum of z, n = sum of m and three disjoint counts of users, with Gaussian noise on each.
 
-    z are at most ``most_items`` of a user's ratings, drawn by chance, centred, clipped and cut to ``norm``; m marks them. mu^2 is
+    z are at most ``most_items`` of a user's ratings, drawn at random, centred, clipped and cut to ``norm``; m marks them. mu^2 is
     divided among G, d, n and the counts in the proportions of ``shares``.
     """
 
@@ -71,7 +82,7 @@ class RatingMoments:
     n_source: int
     bounds: RatingBounds
     mu: float
-    delta: float
+    delta: float  # a probability
     most_items: int = 50
     norm: float = 4.0
     shares: tuple[float, float, float, float] = SHARES
@@ -89,8 +100,7 @@ class RatingMoments:
             norm=checked_length("norm", self.norm, self.bounds),
             shares=_checked_shares(self.shares),
         )
-        for variance in self.variances_in_steps:
-            rounded_gaussian.require_drawable(variance)
+        _ = self.noise_laws
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -124,22 +134,21 @@ class RatingMoments:
         return Fraction(square * (square + each), 2), Fraction(square), Fraction(self.most_items), Fraction(1)
 
     @cached_property
-    def variances_in_steps(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-        """The variances of the noise on products, sums, counts and users, in squared grid steps."""
+    def noise_laws(self) -> tuple[GridNoise, GridNoise, GridNoise, GridNoise]:
+        """The noise on products, values, counts and users. Part i gets the share of mu^2 that ``shares`` gives it."""
         each = Fraction(self.mu) ** 2 / sum(map(Fraction, self.shares))
-        parts = zip(self.squared_sensitivities, self.shares, strict=True)
-        products, values, counts, users = (part / (Fraction(share) * each) for part, share in parts)
+        steps = (self.step**2, self.step, Fraction(1), Fraction(1))
+        products, values, counts, users = (
+            GridNoise(NoiseKind.ROUNDED_GAUSSIAN, squared / (Fraction(share) * each), step)
+            for squared, share, step in zip(self.squared_sensitivities, self.shares, steps, strict=True)
+        )
         return products, values, counts, users
 
     @property
     def sds(self) -> tuple[float, float, float, float]:
-        """Of the noise on products, values, counts and users, in the units of each."""
-        products, values, counts, users = (math.sqrt(variance) for variance in self.variances_in_steps)
-        return products * float(self.step**2), values * float(self.step), counts, users
-
-    def pmf(self, steps: NDArray[np.int64] | int, total: int, part: int) -> NDArray[np.float64]:
-        """The probability that one number of the ``part``, which truly is ``total`` steps, is released as ``steps``."""
-        return rounded_gaussian.pmf(np.asarray(steps) - total, self.variances_in_steps[part])
+        """The deviations of the noise on products, values, counts and users, in the units of each."""
+        products, values, counts, users = (law.sd for law in self.noise_laws)
+        return products, values, counts, users
 
     def totals(self, rows: Rows, noise: Noise = SYSTEM_NOISE) -> NDArray[np.int64]:
         """The exact sums in steps, one part after the other; ``noise`` draws which ratings of a user count. Private."""
@@ -155,13 +164,13 @@ class RatingMoments:
         return total
 
     def release(self, rows: Rows, noise: Noise = SYSTEM_NOISE) -> Release[NoisyMoments]:
-        """All of it, with noise on every number, also of items and pairs that nobody rated."""
+        """All moments, with noise on every number, also for items and pairs that nobody rated."""
         if not isinstance(rows, TotalsOnDemand):
             require_ratings(rows, self.items)
-        # before any user's ratings are drawn, so that the same bytes make the same noise whatever the rows are
+        # before any user's ratings are drawn, so that the same bytes give the same noise for all rows
         drawn = [
-            rounded_gaussian.sample(variance, part.stop - part.start, noise)
-            for part, variance in zip(_slices(self.items), self.variances_in_steps, strict=True)
+            law.sample(part.stop - part.start, noise)
+            for part, law in zip(_slices(self.items), self.noise_laws, strict=True)
         ]
         noisy = totals_of(self, rows, noise) + np.concatenate(drawn)
         return released(NoisyMoments(noisy, self.items, self.n_source, self.step, self.sds), self.guarantee, noise)
@@ -175,7 +184,7 @@ def _slices(items: int) -> tuple[slice, slice, slice, slice]:
 
 
 def _users_by_domain(items: NDArray[np.int32], starts: NDArray[np.int32], n_source: int) -> NDArray[np.int64]:
-    """How many users have ratings in the source alone, in the target alone, in both; who has none is in no cell."""
+    """How many users have ratings in the source only, in the target only, and in both. A user without ratings counts nowhere."""
     in_source = np.concatenate([[0], np.cumsum(items < n_source)])
     source = in_source[starts[1:]] - in_source[starts[:-1]]
     target = np.diff(starts) - source
@@ -189,5 +198,5 @@ def _checked_shares(shares: object) -> tuple[float, float, float, float]:
     except (TypeError, ValueError) as problem:
         if isinstance(problem, InvalidParameter):
             raise
-        raise InvalidParameter("shares must be four numbers: of products, values, counts and users.") from None
+        raise InvalidParameter("shares must be four numbers: for products, values, counts and users.") from None
     return products, values, counts, users

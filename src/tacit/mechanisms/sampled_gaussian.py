@@ -1,5 +1,6 @@
-"""Gaussian sums over random samples of the users, many times over: the step of private training. Proof:
-docs/proofs/sampled-gaussian.md.
+"""Gaussian sums over random samples of the users, repeated many times: the step of private training.
+
+Proof: docs/proofs/sampled-gaussian.md.
 """
 
 import math
@@ -17,29 +18,27 @@ from tacit.checks import keep, positive, probability, whole
 from tacit.errors import InvalidInput
 from tacit.guarantees import ONE_USER, Guarantee, Release, approximate
 from tacit.guarantees.sampled_gaussian import MOST_STEPS, checked_rate, multiplier_for, renyi_of_sampled
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.grid import GridVector
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.samplers import discrete_gaussian
+from tacit.mechanisms.grid import GridNoise, GridVector, NoiseKind
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.mechanisms.samplers.coins import bernoulli
 
-_CELLS = 1 << 21  # of a table that are looked at in one go
+_CELLS = 1 << 21  # of a table at a time
 
 
 @runtime_checkable
 class RowsOnDemand(Protocol):
-    """The rows of all users, computed only for those who are asked for.
+    """The rows of all users, computed only for the users of a sample.
 
-    Each row must depend on its own user, on earlier releases and on public things, and on nothing else: not on who else is asked
-    for, not even in its last bit.
+    Each row may depend on its own user, on earlier releases and on public values. It must not depend on who else is in the
+    sample, not even in its last bit.
     """
 
     @property
     def n_users(self) -> int:
-        """How many users the rows belong to."""
+        """The number of users."""
 
     def of(self, users: NDArray[np.int64], /) -> Iterable[NDArray[np.integer[Any]]]:
-        """Tables of whole numbers whose rows, put one below the other, are those of ``users``."""
+        """Tables of whole numbers that together have one row for each of ``users``, in their order."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class SampledGaussian:
     """``steps`` sums of rows, each over a fresh random sample of the users, each with discrete Gaussian noise.
 
     (epsilon, delta) for one user, all steps together. Rows are whole numbers of grid steps; a row's L2 norm is cut to
-    2^``grid_bits`` of them, which are worth ``bound``. A user is in a sample with probability ``rate``, by a coin of her own.
+    2^``grid_bits`` steps, which are worth ``bound``. A user is in a sample with probability ``rate``, by a coin of their own.
     """
 
     name: ClassVar[str] = "sampled-gaussian"
@@ -70,11 +69,11 @@ class SampledGaussian:
             bound=positive("bound", self.bound),
             grid_bits=whole("grid_bits", self.grid_bits, least=0, most=20),  # squares of 2^22 cells then fit an int64
         )
-        discrete_gaussian.require_drawable(self.variance_in_steps)
+        _ = self.noise_law
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What all ``steps`` releases together promise; so does each of them, and whatever is computed from them."""
+        """What all ``steps`` releases together promise. Each release carries it, and so does everything computed from them."""
         return approximate(self.epsilon, self.delta, ONE_USER, proof=self.name)
 
     @cached_property
@@ -84,18 +83,14 @@ class SampledGaussian:
 
     @property
     def bound_in_steps(self) -> int:
-        """The longest row that is let through, in grid steps."""
+        """The largest norm of a row, in grid steps."""
         return 1 << self.grid_bits
 
-    @property
-    def step(self) -> Fraction:
-        """What one grid step is worth."""
-        return Fraction(self.bound) / self.bound_in_steps
-
     @cached_property
-    def variance_in_steps(self) -> Fraction:
-        """The variance of the noise on each number, in squared grid steps."""
-        return (Fraction(self.noise_multiplier) * self.bound_in_steps) ** 2
+    def noise_law(self) -> GridNoise:
+        """The noise on each number of one step: its deviation is ``noise_multiplier`` times the bound."""
+        variance = (Fraction(self.noise_multiplier) * self.bound_in_steps) ** 2
+        return GridNoise(NoiseKind.GAUSSIAN, variance, Fraction(self.bound) / self.bound_in_steps)
 
     def renyi(self, order: int) -> float:
         """The Renyi divergence of a whole order that one step may cost, rounded up."""
@@ -109,17 +104,17 @@ class SampledGaussian:
         for sampled in product((False, True), repeat=len(table)):
             chance = self.rate ** sum(sampled) * (1 - self.rate) ** (len(table) - sum(sampled))
             total = table[np.array(sampled, dtype=np.bool_)].sum(axis=0)
-            law += float(chance) * discrete_gaussian.pmf(outputs - total, self.variance_in_steps).prod(axis=1)
+            law += float(chance) * self.noise_law.pmf(outputs - total).prod(axis=1)
         return law
 
     def sample(self, n_users: int, noise: Noise = SYSTEM_NOISE) -> NDArray[np.int64]:
-        """Who is in this step. Secret: it must not be seen by whoever sees the release."""
+        """The users of one step. Secret: a reader of the release must not see it."""
         return np.flatnonzero(bernoulli(self.rate, n_users, noise))
 
     def release(self, rows: ArrayLike | RowsOnDemand, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
-        """One step: the noisy sum over a sample of all users' rows. To be called at most ``steps`` times for one guarantee.
+        """One step: the noisy sum over a sample of all users' rows. Call it at most ``steps`` times for one guarantee.
 
-        The guarantee is that of all steps together: charge it once, before the first step, and do not add it up.
+        The guarantee covers all steps together: charge it once, before the first step, and do not add it up.
         """
         if isinstance(rows, RowsOnDemand):
             sampled = self.sample(rows.n_users, noise)
@@ -133,13 +128,13 @@ class SampledGaussian:
             image = self.cut(part)
             total += image.sum(axis=0)
             summed += len(image)
-        if summed != sampled.size:  # a user's row twice would be twice the bound
-            raise InvalidInput("the source of rows must give one row for each user that it is asked for.")
-        noisy = total + discrete_gaussian.sample(self.variance_in_steps, self.dimension, noise)
-        return released(GridVector(noisy, self.step), self.guarantee, noise)
+        if summed != sampled.size:  # a user with two rows would exceed the bound
+            raise InvalidInput("the source of rows must give exactly one row for each user of the sample.")
+        noisy = self.noise_law.add(total, noise)
+        return released(GridVector(noisy, self.noise_law.step), self.guarantee, noise)
 
     def cut(self, rows: ArrayLike) -> NDArray[np.int64]:
-        """Every row by itself, in whole numbers: its L2 norm is at most 2^grid_bits exactly."""
+        """Every row cut by itself, in whole numbers: its L2 norm is then at most 2^grid_bits, exactly."""
         table, most = self._whole(rows), self.bound_in_steps
         image = np.empty(table.shape, dtype=np.int64)
         for first in range(0, len(table), 1 + _CELLS // self.dimension):
@@ -165,7 +160,7 @@ class SampledGaussian:
 
 
 def _wide(table: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """As int64; what is larger than that stays large."""
+    """As int64; larger numbers become the largest int64."""
     if table.dtype == np.uint64:
         table = np.minimum(table, np.uint64(np.iinfo(np.int64).max))
     return table.astype(np.int64)

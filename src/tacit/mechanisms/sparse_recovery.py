@@ -1,7 +1,7 @@
-"""Sparse noisy means of clusters: a noisy size, a private choice of items, noisy values there.
+"""Sparse noisy means of clusters: a noisy size, a private choice of items, and noisy values of these items.
 
-Proof: docs/proofs/sparse-recovery.md. Noise is added to sums, at a public scale: noise on means would have a scale divided by the
-number of users, and so publish that number.
+Noise is added to sums, at a public scale. Noise on means would have a scale divided by the number of users, and so publish that
+number. Proof: docs/proofs/sparse-recovery.md.
 """
 
 import math
@@ -17,19 +17,43 @@ from scipy import sparse
 from tacit.checks import keep, positive, whole
 from tacit.errors import InvalidInput
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Neighbours, Release
-from tacit.guarantees.rounding import up
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.profile_bounds import STEPS, ProfileBounds
-from tacit.mechanisms.prototypes import Prototypes
-from tacit.mechanisms.samplers import discrete_laplace
+from tacit.guarantees.arithmetic import up
+from tacit.mechanisms.inputs import VALUE_STEPS as STEPS
+from tacit.mechanisms.inputs import ProfileBounds
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
+from tacit.mechanisms.samplers.integers import (
+    discrete_laplace_pmf,
+    require_drawable_discrete_laplace,
+    sample_discrete_laplace,
+)
 from tacit.mechanisms.scores import Scores
 from tacit.mechanisms.top_k import GumbelTopK
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Prototypes:
+    """Centres of users with noisy sizes: what every prototype mechanism releases.
+
+    ``centres`` is k x items in the units of the rows, with NaN for a number that was not released; ``sizes`` are k noisy numbers of
+    users. Noise may make a size negative or fractional. The noise was added to whole numbers, which floats hold exactly.
+    """
+
+    centres: NDArray[np.float64]
+    sizes: NDArray[np.float64]
+
+    @property
+    def count(self) -> int:
+        """The number of prototypes: k."""
+        return len(self.sizes)
+
+    def filled(self, value: float = 0.0) -> NDArray[np.float64]:
+        """The centres with ``value`` instead of numbers that were not released."""
+        return np.where(np.isnan(self.centres), value, self.centres)
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnSums:
-    """Sums over users of bounded rows, in steps. One more user moves each by at most 2^16, all upwards unless rows are signed."""
+    """Sums over users of bounded rows, in steps. A user moves each sum by at most 2^16, and all up unless rows are signed."""
 
     signed: bool = False
 
@@ -51,10 +75,10 @@ class ColumnSums:
 
 @dataclass(frozen=True)
 class SparseRecovery:
-    """Of each of ``k`` clusters a noisy size, and noisy means at ``picked`` items chosen for their large sums: pure epsilon-DP.
+    """A noisy size of each of ``k`` clusters, and noisy means of ``picked`` items chosen for their large sums: pure epsilon-DP.
 
-    ``count``, ``select`` and ``values`` are the epsilons of the three steps. Where all items are picked nothing is selected, and
-    ``select`` joins ``values``. ``least_users`` is a public lower limit of the number that sums are divided by.
+    ``count``, ``select`` and ``values`` are the epsilons of the three steps. If all items are picked, nothing is selected, and
+    ``select`` joins ``values``. ``least_users`` is a public lower bound of the number by which sums are divided.
     """
 
     name: ClassVar[str] = "sparse-recovery"
@@ -76,8 +100,8 @@ class SparseRecovery:
             values=positive("values", self.values),
             least_users=positive("least_users", self.least_users),
         )
-        discrete_laplace.require_drawable(self.count_scale)
-        discrete_laplace.require_drawable(self.value_scale)
+        require_drawable_discrete_laplace(self.count_scale)
+        require_drawable_discrete_laplace(self.value_scale)
 
     @property
     def selects(self) -> bool:
@@ -86,7 +110,7 @@ class SparseRecovery:
 
     @cached_property
     def epsilon(self) -> float:
-        """For all three steps together, rounded up."""
+        """The epsilon of all three steps together, rounded up."""
         return up(Fraction(self.count) + Fraction(self.select) + Fraction(self.values))
 
     @cached_property
@@ -111,46 +135,46 @@ class SparseRecovery:
 
     @cached_property
     def count_scale(self) -> Fraction:
-        """Of the noise on a size: a user counts once."""
+        """The scale of the noise on a size: a user counts once."""
         return 1 / Fraction(self.count)
 
     @cached_property
     def value_scale(self) -> Fraction:
-        """Of the noise on a sum, in steps: the most by which one user moves the sums of the picked items, in L1."""
+        """The scale of the noise on a sum, in steps: it covers the most that one user moves the picked sums, in L1."""
         return min(self.bounds.l1_steps, self.picked * STEPS) / self._value_epsilon
 
     def size_pmf(self, sizes: NDArray[np.int64] | int, users: int) -> NDArray[np.float64]:
-        """The probability that a cluster of so many users is said to have ``sizes``."""
-        return discrete_laplace.pmf(np.asarray(sizes) - users, self.count_scale)
+        """The probability that the size of a cluster of ``users`` users is released as ``sizes``."""
+        return discrete_laplace_pmf(np.asarray(sizes) - users, self.count_scale)
 
     def value_pmf(self, steps: NDArray[np.int64] | int, total: int) -> NDArray[np.float64]:
         """The probability that a sum of ``total`` steps is released as ``steps``."""
-        return discrete_laplace.pmf(np.asarray(steps) - total, self.value_scale)
+        return discrete_laplace_pmf(np.asarray(steps) - total, self.value_scale)
 
     def release(
         self, rows: ArrayLike | sparse.csr_array, clusters: ArrayLike, noise: Noise = SYSTEM_NOISE
     ) -> Release[Prototypes]:
-        """The prototypes. ``clusters`` says where each row belongs, by a rule that reads that row and public things only."""
-        place = np.asarray(clusters)
+        """The prototypes. ``clusters`` gives the cluster of each row; it must follow from that row and public values only."""
+        cluster = np.asarray(clusters)
         table = self.bounds.bounded(rows, noise)
-        if place.shape != (table.shape[0],) or (place.size and place.dtype.kind not in "iu"):
+        if cluster.shape != (table.shape[0],) or (cluster.size and cluster.dtype.kind not in "iu"):
             raise InvalidInput("clusters must be one whole number for each row.")
         return released(
-            self.recover(table, np.clip(place, 0, self.k - 1).astype(np.int64), noise), self.guarantee, noise
+            self.recover(table, np.clip(cluster, 0, self.k - 1).astype(np.int64), noise), self.guarantee, noise
         )
 
-    @np.errstate(all="ignore")  # sums are private, however small their quotients
+    @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a sum
     def recover(self, table: sparse.csr_array, clusters: NDArray[np.int64], noise: Noise) -> Prototypes:
-        """The same of rows that are within bounds already, in steps. An empty cluster takes the same path as any other."""
+        """The prototypes of rows that are already bounded, in steps. An empty cluster takes the same path as any other."""
         users = table.shape[0]
         member = sparse.csr_array((np.ones(users, dtype=np.int64), (clusters, np.arange(users))), shape=(self.k, users))
         sums = np.asarray((member @ table).toarray(), dtype=np.int64)
-        sizes = np.bincount(clusters, minlength=self.k) + discrete_laplace.sample(self.count_scale, self.k, noise)
+        sizes = np.bincount(clusters, minlength=self.k) + sample_discrete_laplace(self.count_scale, self.k, noise)
         items = np.tile(np.arange(self.bounds.items), (self.k, 1))
         if self.selects:
             items = np.array([self.selection.release(total, noise).value for total in sums])
         noisy = np.take_along_axis(sums, items, axis=1)
-        noisy += discrete_laplace.sample(self.value_scale, noisy.size, noise).reshape(noisy.shape)
+        noisy += sample_discrete_laplace(self.value_scale, noisy.size, noise).reshape(noisy.shape)
         means = noisy * float(self.bounds.step) / np.maximum(sizes, self.least_users)[:, None]
         lowest = -self.bounds.value_bound if self.bounds.signed else 0.0
         centres = np.full(sums.shape, np.nan)

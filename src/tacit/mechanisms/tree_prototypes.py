@@ -1,13 +1,17 @@
-"""Prototypes of users by a tree of hyperplanes and noisy Lloyd steps: (epsilon, delta) by zCDP.
+"""Prototypes of users by a tree of public hyperplanes and noisy Lloyd steps: (epsilon, delta) by zCDP.
 
-Proof: docs/proofs/tree-prototypes.md.
+Noisy counts alone decide the shape of the tree. ``WholeRows`` reads the private rows: its codes, counts and sums are exact.
+Products are computed in float64 on whole numbers whose partial sums stay below 2^53, so they are exact in any order, and no
+row's result can depend on other rows. Proof: docs/proofs/tree-prototypes.md.
 """
 
+import hashlib
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,31 +20,122 @@ from scipy import sparse
 from tacit.checks import keep, positive, probability, whole
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Release
-from tacit.guarantees.zcdp import rho_for
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.feature_box import FeatureBox
-from tacit.mechanisms.hyperplane_tree import MOST_DEPTH, Tree, Whole, WholeRows, directions, grow
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.profile_bounds import ProfileBounds
-from tacit.mechanisms.prototypes import Prototypes
-from tacit.mechanisms.samplers import discrete_gaussian
-from tacit.models.weighted_k_means import weighted_k_means
+from tacit.guarantees.concentrated import rho_for
+from tacit.mechanisms.inputs import FeatureBox, ProfileBounds
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
+from tacit.mechanisms.samplers import integers
+from tacit.mechanisms.sparse_recovery import Prototypes
+from tacit.models.prototypes import weighted_k_means
 
-_COUNTS = Fraction(1, 5)  # of the tree's rho; the leaves' sums have the rest
-_BRANCH = 2.0  # a node is split from this many times the minimum
-_LONGEST = (
-    1 << 49
-)  # squared steps of a row: twice its product with a centre then stays below 2^51, and is exact in a float64
-_SURE = 3.0  # deviations of a count's noise below which no node is a node
+MOST_DEPTH = 16  # a table of all codes has 2^16 places
+_CELLS = 1 << 18  # of a dense table at a time
+
+Whole = NDArray[np.int64]
+
+
+def directions(seed: int, depth: int, dimension: int) -> NDArray[np.float64]:
+    """``depth`` public directions as columns of whole numbers, about normal: sums of four bytes, so at most 512 in size.
+
+    They come from a hash, because the stream of a generator may change with its version.
+    """
+    text = f"tacit hyperplanes {seed} {depth} {dimension}".encode()
+    drawn = np.frombuffer(hashlib.shake_256(text).digest(4 * depth * dimension), dtype=np.int8)
+    table = drawn.astype(np.int64).reshape(depth, dimension, 4).sum(axis=2)
+    return np.ascontiguousarray(table.T.astype(np.float64))
+
+
+class WholeRows:
+    """Bounded rows of whole numbers, dense or sparse, read a stretch of users at a time. All its answers are private."""
+
+    def __init__(self, rows: NDArray[np.int32] | sparse.csr_array) -> None:
+        self._rows = rows
+        self.users, self.items = rows.shape
+
+    def codes(self, planes: NDArray[np.float64]) -> Whole:
+        """The side of each hyperplane on which a row lies, as bits, the first plane's bit highest. On the plane counts as above."""
+        values = 1 << np.arange(planes.shape[1])[::-1]
+        return self._by_row(lambda part: (part @ planes >= 0.0) @ values)
+
+    def nearest(self, centres: Whole) -> Whole:
+        """The index of the nearest centre of each row; of ties the first."""
+        lengths = np.einsum("ij,ij->i", centres, centres).astype(np.float64)
+        doubled = np.ascontiguousarray(2.0 * centres.T)
+        # |x - c|^2 = |x|^2 - (2 x.c - |c|^2), all of it below 2^53
+        return self._by_row(lambda part: np.argmax(part @ doubled - lengths, axis=1))
+
+    def sums(self, group: Whole, groups: int) -> Whole:
+        """The sum of the rows of every group; each row is in one group."""
+        total = np.zeros((groups, self.items), dtype=np.float64)
+        for first, part in self._parts():
+            own = group[first : first + part.shape[0]]
+            member = sparse.csr_array((np.ones(own.size), (own, np.arange(own.size))), shape=(groups, own.size))
+            added = member @ part
+            total += added.toarray() if sparse.issparse(added) else added
+        return total.astype(np.int64)
+
+    def _by_row(self, answer: Callable[[Any], NDArray[Any]]) -> Whole:
+        result = np.empty(self.users, dtype=np.int64)
+        for first, part in self._parts():
+            result[first : first + part.shape[0]] = answer(part)
+        return result
+
+    def _parts(self) -> Iterator[tuple[int, Any]]:
+        size = max(1, _CELLS // self.items)
+        for first in range(0, self.users, size):
+            yield first, self._rows[first : first + size].astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """Which leaf each code belongs to, and the leaves' noisy counts."""
+
+    leaf: Whole
+    counts: NDArray[np.float64]
+
+
+def grow(
+    noisy_counts: Callable[[int, Whole, int], Whole], depth: int, minimum: Callable[[int], float], branch: float = 3.0
+) -> Tree:
+    """The tree by noisy counts: a node splits if it is large enough and both of its halves have the minimum.
+
+    ``noisy_counts(level, group, groups)`` gives for one level the noisy number of rows whose code is in each group; a code outside
+    all groups has -1. ``minimum`` is a function of the root's noisy count. A node that one plane does not split may be split by a
+    later one: each level is paid for in advance, whether it is used or not.
+    """
+    codes = np.arange(1 << depth)
+    leaf = np.zeros(codes.size, dtype=np.int64)
+    counts = noisy_counts(0, leaf, 1)
+    least = minimum(int(counts[0]))
+    for level in range(1, depth + 1):
+        large = np.flatnonzero(counts >= branch * least)
+        if not large.size:
+            continue
+        place = np.full(counts.size, -1, dtype=np.int64)
+        place[large] = 2 * np.arange(large.size)
+        upper = (codes >> (depth - level)) & 1
+        group = np.where(place[leaf] >= 0, place[leaf] + upper, -1)
+        halves = noisy_counts(level, group, 2 * large.size).reshape(-1, 2)
+        split = (halves >= least).all(axis=1)
+        kept = np.full(counts.size, -1, dtype=np.int64)
+        kept[large[split]] = counts.size + np.arange(int(split.sum()))
+        leaf = np.where((kept[leaf] >= 0) & (upper == 1), kept[leaf], leaf)
+        counts = np.concatenate([counts, halves[split, 1]])
+        counts[large[split]] = halves[split, 0]
+    return Tree(leaf, counts.astype(np.float64))
+
 
 Floats = NDArray[np.float64]
+_COUNTS = Fraction(1, 5)  # of the tree's rho; the leaves' sums have the rest
+_BRANCH = 2.0  # a node is split from this many times the minimum
+_LONGEST = 1 << 49  # squared steps of a row: twice its product with a centre stays below 2^51, exact in a float64
+_SURE = 3.0  # deviations of a count's noise below which no node is a node
 
 
 @dataclass(frozen=True)
 class TreePrototypes:
     """``k`` centres of users' rows with noisy sizes: a tree of ``depth`` public hyperplanes, then ``lloyd`` noisy Lloyd steps.
 
-    (epsilon, delta) for one user's whole row, and the zCDP behind it. The number of users is private, as the rows are.
+    (epsilon, delta) for one user's whole row, by zCDP. The number of users is private, as the rows are.
     """
 
     name: ClassVar[str] = "tree-prototypes"
@@ -57,7 +152,7 @@ class TreePrototypes:
             raise InvalidParameter("bounds must be ProfileBounds or a FeatureBox: public bounds of one user's row.")
         if self.bounds.l2_squared_steps > _LONGEST:
             raise InvalidParameter(
-                "the L2 bound is above 2^24 steps of a value, and products would not be exact: give bounds a lower l2_bound."
+                "the L2 bound is above 2^24 steps of a value, so products would not be exact: give `bounds` a lower l2_bound."
             )
         keep(
             self,
@@ -69,7 +164,7 @@ class TreePrototypes:
             seed=whole("seed", self.seed, least=0),
         )
         for variance in self.variances:
-            discrete_gaussian.require_drawable(variance)
+            integers.require_drawable_discrete_gaussian(variance)
 
     @cached_property
     def rho(self) -> float:
@@ -83,14 +178,14 @@ class TreePrototypes:
 
     @cached_property
     def rhos(self) -> tuple[Fraction, Fraction, Fraction]:
-        """What one level of counts, the leaves' sums and one Lloyd step may cost: (depth + 1, 1, lloyd) of them make rho."""
+        """The rho of one level of counts, the leaves' sums and one Lloyd step: (depth + 1, 1, lloyd) of them add up to rho."""
         rho = Fraction(self.rho)
         tree = rho / 2 if self.lloyd else rho
         return _COUNTS * tree / (self.depth + 1), (1 - _COUNTS) * tree, (rho - tree) / max(1, self.lloyd)
 
     @cached_property
     def variances(self) -> tuple[Fraction, ...]:
-        """Of the noise on a node's count (in users), a leaf's sum and a Lloyd step (in steps): sensitivity^2 / (2 rho)."""
+        """The variance of the noise on a node's count (users), a leaf's sum and a Lloyd step (steps): sensitivity^2 / (2 rho)."""
         level, sums, lloyd = self.rhos
         square = self.bounds.l2_squared_steps
         pair = self.bounds.l2_steps**2 + square  # of one user's (radius, row)
@@ -102,22 +197,22 @@ class TreePrototypes:
         return directions(self.seed, self.depth, self.bounds.items)
 
     def minimum(self, users: int) -> float:
-        """The least noisy count of a node, from the root's NOISY count ``users``."""
+        """The least noisy count of a node, from the noisy count ``users`` of the root."""
         count, sums = (math.sqrt(variance) for variance in self.variances[:2])
         clear = 10.0 * math.sqrt(self.bounds.items) * sums / self.bounds.l2_steps
         return max(min(clear, users / (2 * self.k)), _SURE * count)
 
     def release(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> Release[Prototypes]:
-        """The prototypes of all users' rows. Rows that were not needed are NaN, of size 0."""
+        """The prototypes of all users' rows. A prototype that was not needed is NaN, with size 0."""
         return released(self.computed(self.asked(rows, noise)), self.guarantee, noise)
 
     def asked(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> "NoisyAnswers":
-        """The rows behind their noise. Private: it may be asked once each of what ``computed`` asks, and by nobody else."""
+        """Noisy answers about the rows, each at most as often as was paid for. Only ``computed`` may ask them."""
         return NoisyAnswers(self, WholeRows(self.bounds.bounded(rows, noise, l2=True)), noise)
 
-    @np.errstate(all="ignore")  # a caller who has numpy raise must not be told how small a noisy number is
+    @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a noisy number
     def computed(self, answers: "NoisyAnswers") -> Prototypes:
-        """The prototypes, from noisy answers and public numbers alone."""
+        """The prototypes, from noisy answers and public numbers only."""
         tree = grow(answers.counts, self.depth, self.minimum, _BRANCH)
         points = self._points(answers.sums(tree), tree.counts)
         weights = np.maximum(tree.counts, 1.0)
@@ -133,7 +228,7 @@ class TreePrototypes:
         return self._shortened(sums / np.maximum(counts, 1.0)[:, None])
 
     def _moved(self, centres: Floats, sizes: Floats, sums: Whole) -> Floats:
-        """The centres of which enough users are near, at their noisy means, less the part of the move that noise explains.
+        """Centres with enough near users move to their noisy means, less the part of the move that noise explains.
 
         A mean has noise of squared length (items + 1) variance / size^2 (James and Stein's estimate, towards the last centre).
         """
@@ -153,7 +248,7 @@ class TreePrototypes:
         return shortened
 
     def _padded(self, centres: Floats, sizes: Floats) -> Prototypes:
-        """In the units of the rows, and always k of them."""
+        """Always k prototypes, in the units of the rows."""
         table, numbers = np.full((self.k, self.bounds.items), np.nan), np.zeros(self.k)
         table[: len(centres)], numbers[: len(centres)] = self._in_units(centres), sizes
         return Prototypes(table, numbers)
@@ -167,14 +262,12 @@ class TreePrototypes:
 
 @dataclass(eq=False)
 class NoisyAnswers:
-    """All that is read of private rows: every answer has its noise, and may be asked for as often as was paid for."""
+    """All that is read of private rows: every answer has noise, and is given as often as it was paid for."""
 
     mechanism: TreePrototypes
     rows: WholeRows = field(repr=False)
     noise: Noise = field(repr=False)
-    given: list[tuple[str, Whole]] = field(
-        default_factory=list, repr=False
-    )  # in the order in which they were asked for
+    given: list[tuple[str, Whole]] = field(default_factory=list, repr=False)  # in the order of asking
 
     def __post_init__(self) -> None:
         self._codes = self.rows.codes(self.mechanism.planes)
@@ -201,10 +294,10 @@ class NoisyAnswers:
         noisy = self._noisy("clusters", exact, self.mechanism.variances[-1])
         return noisy[:, 0] / radius, noisy[:, 1:]
 
-    def _noisy(self, what: str, exact: Whole, variance: Fraction) -> Whole:
-        if self._left.get(what, 0) < 1:
-            raise InvalidParameter(f"{what} were not paid for, or have been given already.")
-        self._left[what] -= 1
-        noisy = exact + discrete_gaussian.sample(variance, exact.size, self.noise).reshape(exact.shape)
-        self.given.append((what, noisy))
+    def _noisy(self, name: str, exact: Whole, variance: Fraction) -> Whole:
+        if self._left.get(name, 0) < 1:
+            raise InvalidParameter(f"{name} were not paid for, or have been given already.")
+        self._left[name] -= 1
+        noisy = exact + integers.sample_discrete_gaussian(variance, exact.size, self.noise).reshape(exact.shape)
+        self.given.append((name, noisy))
         return noisy

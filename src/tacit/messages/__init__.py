@@ -7,24 +7,17 @@ One module for each system, with its messages by name; and what a server may hol
 
 from typing import TYPE_CHECKING
 
-from tacit.loading import on_demand
+from tacit.loading import lazy
 
 if TYPE_CHECKING:
     from tacit.messages import cross_domain, federated_prototypes, multi_selection, private_selection, private_slates
-    from tacit.messages.look_alikes import LookAlikes
-    from tacit.messages.store import Store
-
-_HOMES = {
-    "look_alikes": ["LookAlikes"],
-    "store": ["Store"],
-}
-_MODULES = [
-    "cross_domain",
-    "federated_prototypes",
-    "multi_selection",
-    "private_selection",
-    "private_slates",
-]
+    from tacit.messages.store import LookAlikes, Store
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        "cross_domain federated_prototypes multi_selection private_selection private_slates",
+        store="LookAlikes Store",
+    )
 
 __all__ = [
     "LookAlikes",
@@ -35,6 +28,3 @@ __all__ = [
     "private_selection",
     "private_slates",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES, _MODULES)

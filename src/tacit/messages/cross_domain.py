@@ -1,49 +1,50 @@
 """The messages of cross-domain: what a curator of two domains releases, for anybody to keep and to compute with.
 
-curator -> anybody  TransferModel  offsets and directions of taste, from noisy moments: predictions from one's own ratings
-curator -> anybody  Replacements   one target item for each of a public list of source items: alter egos of one's own ratings
+curator -> anybody  TransferModel  offsets and directions of taste, from noisy moments: predicts from a reader's own ratings
+curator -> anybody  Replacements   one target item for each of a public list of source items: rewrites a reader's own ratings
 
-Whoever is served keeps her own ratings: they are put in on her side, and nothing of them goes back.
+Readers keep their ratings. Predictions are computed on their side, and nothing goes back to the curator.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
+from msgspec import Meta, Struct
+from numpy.typing import NDArray
 
 from tacit.checks import keep, whole
-from tacit.errors import InvalidMessage
-from tacit.guarantees import Guarantee
-from tacit.messages import cross_domain_models as models
-from tacit.messages.cross_domain_parts import (
-    asked_places,
-    checked_catalogues,
-    checked_promise,
-    checked_scale,
-    known_ratings,
-    load,
-    of_format,
-    save,
-)
-from tacit.messages.cross_domain_replacements import Replacements
-from tacit.messages.private_slates_parts import Item, read_guarantee
-from tacit.models.cross_domain.transfer import Transfer
+from tacit.errors import InvalidMessage, UnknownName
+from tacit.files import OWNER_ONLY, draft
+from tacit.guarantees import Guarantee, LossKind, Release, delta_of_gaussian, epsilon_of_rho
+from tacit.messages.codec import Form, Message, Promise, Real, ReleaseOnly, make, read, read_guarantee
+from tacit.messages.items import Item, Items, checked_items, index_of, indices_of, known_ratings
+from tacit.models.cross_domain.transfer import MOST_DIRECTIONS, Offsets, Transfer
+from tacit.models.cross_domain.transfer_models import NONE, Bridge, FactorPosterior, HonestXMap
 
 __all__ = ["Item", "Replacements", "TransferModel"]
 
 FORMAT = "tacit transfer/1"
-_NAMES = ("format", "kind", "source", "target", "scale", "model", "guarantee")
+REPLACEMENTS_FORMAT = "tacit replacements/1"
+LARGEST = 1e6  # of a number on a scale
+MOST = 1e13  # of any other number: above the square of LARGEST, and sums of products over all items stay finite
+_MOST_BYTES = 1 << 29
+_ROUNDED = 1e-9  # relative: how far two claims may be apart because each was rounded by itself
+_MOST_SIMILAR = 1_000
+_FLATTEST = 1e-6  # least ratio of the noise's variance to that of the loadings: below it a posterior cannot be solved
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TransferModel:
-    """Predictions in the target from ratings in the source. All that they depend on is in here; any number of them cost nothing.
+class TransferModel(metaclass=ReleaseOnly):
+    """Predictions in the target domain from ratings in the source domain. Any number of them costs nothing more.
 
-    ``source`` and ``target`` are the public catalogues, in the order of the model's codes. The guarantee protects those whose
-    ratings were added up. It says nothing of who is served: a prediction tells of the profile it was made from.
+    ``source`` and ``target`` are the public catalogues, in the order of the model's codes. The guarantee protects the users whose
+    ratings were added up. It does not protect a reader: a prediction tells about the profile it was made from.
     """
 
     source: tuple[Item, ...]
@@ -52,34 +53,42 @@ class TransferModel:
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        source, target = checked_catalogues(self.source, self.target)
-        checked_promise(self.guarantee, gaussian=True)
-        kind, scale = models.kind_of(self.model), checked_scale(models.scale_of(self.model))
+        source, target = _checked_catalogues(self.source, self.target)
+        _check_promise(self.guarantee, gaussian=True)
         n_source, n_items = len(source), len(source) + len(target)
+        kind, scale = _kind_of(self.model), _checked_scale(_scale_of(self.model))
         if (self.model.n_source, self.model.n_items) != (n_source, n_items):
             raise InvalidMessage("expected a model of the items of these catalogues.")
-        # read from its own JSON: checked as one that arrives, and nobody else holds its arrays
-        model = models.from_json(kind, models.to_json(self.model), n_source, n_items, scale)
-        keep(self, source=source, target=target, model=model)
+        # Read from its own JSON: then it is checked like one that arrives, and nobody else holds its arrays.
+        keep(
+            self, source=source, target=target, model=_read_model(kind, _written(self.model), n_source, n_items, scale)
+        )
+
+    @classmethod
+    def from_release(
+        cls, release: Release[Transfer], source: Iterable[Item], target: Iterable[Item]
+    ) -> "TransferModel":
+        """The message of a release: noisy moments, mapped to a model."""
+        return make(cls, tuple(source), tuple(target), release.value, release.guarantee)
 
     @property
     def kind(self) -> str:
         """How predictions are made: factor-posterior, bridge, honest-x-map or offsets."""
-        return models.kind_of(self.model)
+        return _kind_of(self.model)
 
     @property
     def scale(self) -> tuple[float, float]:
         """The lowest and the highest rating, in stars: predictions lie within."""
-        return models.scale_of(self.model)
+        return _scale_of(self.model)
 
     @property
     def directions(self) -> int:
-        """Of taste, above the noise. 0: the budget supports averages and the user's own level, and no transfer of taste."""
+        """How many directions of taste stand above the noise. With 0 the model knows averages and the reader's own level only."""
         return self.model.directions
 
     @property
     def crossing(self) -> int:
-        """Of the directions, those that link the domains. 0: no taste is carried from one to the other."""
+        """How many of the directions link the domains. With 0 no taste is carried from one to the other."""
         return self.model.crossing
 
     @property
@@ -90,29 +99,29 @@ class TransferModel:
     def predict(self, profile: Mapping[Any, float], items: Iterable[Any] | None = None) -> dict[Item, float]:
         """Ratings on the scale, not rounded: of ``items``, or of every target item.
 
-        Items of the profile that neither catalogue lists are passed over; 17 and "17" are one.
+        Items of the profile that neither catalogue lists are ignored. 17 and "17" are the same item.
         """
         if items is None:
-            wanted, names = np.arange(len(self.source), self.model.n_items), list(self.target)
+            indices, names = np.arange(len(self.source), self.model.n_items), list(self.target)
         else:
-            names, wanted = asked_places(items, self._places)
-        rated, values = known_ratings(profile, self._places, self.scale)
-        return dict(zip(names, self.model.predict(rated, values, wanted).tolist(), strict=True))
+            names, indices = indices_of(items, self._indices)
+        rated, values = known_ratings(profile, self._indices, self.scale)
+        return dict(zip(names, self.model.predict(rated, values, indices).tolist(), strict=True))
 
     def recommend(self, profile: Mapping[Any, float], k: int = 10) -> tuple[Item, ...]:
-        """The k target items of highest prediction that the profile does not hold; of equal ones the first of the catalogue."""
-        k = whole("k", k, least=1)
-        rated, _ = known_ratings(profile, self._places, self.scale)
-        held = {self.target[place - len(self.source)] for place in rated.tolist() if place >= len(self.source)}
-        left = {item: value for item, value in self.predict(profile).items() if item not in held}
+        """The k target items of highest prediction that the profile does not hold; of equal ones the first in the catalogue."""
+        k, first = whole("k", k, least=1), len(self.source)
+        rated, _ = known_ratings(profile, self._indices, self.scale)
+        known = {self.target[index - first] for index in rated.tolist() if index >= first}
+        left = {item: value for item, value in self.predict(profile).items() if item not in known}
         return tuple(sorted(left, key=lambda item: -left[item])[:k])  # sorting keeps the order of equals
 
     def alter_ego(self, profile: Mapping[Any, float]) -> dict[Item, float]:
-        """A profile in the target: what the user really rated there, and the prediction of every other target item."""
-        first, (rated, values) = len(self.source), known_ratings(profile, self._places, self.scale)
+        """A profile in the target: the ratings that the reader gave there, and a prediction for every other target item."""
+        first, (rated, values) = len(self.source), known_ratings(profile, self._indices, self.scale)
         pairs = zip(rated.tolist(), values.tolist(), strict=True)
-        real = {self.target[place - first]: value for place, value in pairs if place >= first}
-        return self.predict(profile) | real
+        given = {self.target[index - first]: value for index, value in pairs if index >= first}
+        return self.predict(profile) | given
 
     def to_json(self) -> dict[str, Any]:
         """The model as values for JSON."""
@@ -122,22 +131,22 @@ class TransferModel:
             "source": list(self.source),
             "target": list(self.target),
             "scale": list(self.scale),
-            "model": models.to_json(self.model),
+            "model": _written(self.model),
             "guarantee": self.guarantee.to_json(),
         }
 
     @classmethod
     def from_json(cls, value: object) -> "TransferModel":
         """What ``to_json`` wrote, checked whole; `InvalidMessage` where it is anything else."""
-        found = of_format(value, "a transfer model", _NAMES, FORMAT)
-        source, target = checked_catalogues(found["source"], found["target"])
-        scale = checked_scale(found["scale"])
-        model = models.from_json(found["kind"], found["model"], len(source), len(source) + len(target), scale)
-        return cls(source, target, model, read_guarantee(found["guarantee"]))
+        sent: _TransferForm = read(value, _TransferForm, "a transfer model")
+        source, target = _checked_catalogues(sent.source, sent.target)
+        n_source, n_items = len(source), len(source) + len(target)
+        model = _read_model(sent.kind, sent.model, n_source, n_items, _checked_scale(sent.scale))
+        return make(cls, source, target, model, read_guarantee(sent.guarantee))
 
     def save(self, path: str | Path) -> Path:
-        """As JSON: one file, whole or not at all, readable by its owner only."""
-        return save(path, self.to_json())
+        """Writes JSON: one file, whole or not at all, readable by its owner only."""
+        return _save(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | Path) -> "TransferModel":
@@ -151,9 +160,310 @@ class TransferModel:
 
     def __repr__(self) -> str:
         sizes = f"{len(self.source):,} + {len(self.target):,} items"
-        found = f"directions: {self.directions}, crossing: {self.crossing}"
-        return f"TransferModel({self.kind}; {sizes}; {found}; {self.guarantee}). {self.remark}"
+        taste = f"directions: {self.directions}, crossing: {self.crossing}"
+        return f"TransferModel({self.kind}; {sizes}; {taste}; {self.guarantee}). {self.remark}"
 
     @cached_property
-    def _places(self) -> dict[Item, int]:
-        return {item: place for place, item in enumerate((*self.source, *self.target))}
+    def _indices(self) -> dict[Item, int]:
+        return {item: index for index, item in enumerate((*self.source, *self.target))}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Replacements(Message, metaclass=ReleaseOnly):
+    """For each of a public list of source items one of a public list of target items, drawn once.
+
+    ``chosen`` are indices into ``target``, one for each source item.
+    """
+
+    form: ClassVar[Form] = Form("replacements", format=REPLACEMENTS_FORMAT)
+
+    source: Items
+    target: Items
+    chosen: tuple[int, ...]
+    scale: tuple[Real, Real]  # the lowest and the highest rating, in stars
+    guarantee: Promise
+
+    def check(self) -> None:
+        """Raises InvalidMessage where the parts of the table do not fit together."""
+        source, target = _checked_catalogues(self.source, self.target)
+        _indices(list(self.chosen), "$.chosen", length=len(source), least=0, most=len(target) - 1)
+        keep(self, source=source, target=target, scale=_checked_scale(self.scale))
+        _check_promise(self.guarantee)
+
+    @classmethod
+    def from_release(
+        cls,
+        release: Release[NDArray[np.int64]],
+        source: Iterable[Item],
+        target: Iterable[Item],
+        scale: tuple[float, float],
+    ) -> "Replacements":
+        """The message of a release: indices into ``target``, one for each item of ``source``."""
+        return make(cls, tuple(source), tuple(target), tuple(release.value.tolist()), scale, release.guarantee)
+
+    def replacement(self, item: Any) -> Item:
+        """The target item that stands in for a source item of the list."""
+        index = index_of(item, self._indices)
+        if index is None or index >= len(self.source):
+            raise UnknownName("this item is not in the list of source items that were replaced.")
+        return self.target[self.chosen[index]]
+
+    def alter_ego(self, profile: Mapping[Any, float]) -> dict[Item, float]:
+        """A profile over the target items of the list, in its order: of source items with one replacement the mean rating.
+
+        A rating that the reader gave in the target itself takes precedence. Items on neither list are ignored.
+        """
+        rated, values = known_ratings(profile, self._indices, self.scale)
+        first, n_target = len(self.source), len(self.target)
+        from_source = rated < first
+        to = np.array(self.chosen, dtype=np.int64)[rated[from_source]]
+        count = np.bincount(to, minlength=n_target)
+        mean = np.bincount(to, values[from_source], n_target) / np.maximum(count, 1)
+        mean[rated[~from_source] - first] = values[~from_source]
+        count[rated[~from_source] - first] = 1
+        return {self.target[index]: float(mean[index]) for index in np.flatnonzero(count).tolist()}
+
+    def save(self, path: str | Path) -> Path:
+        """Writes JSON: one file, whole or not at all, readable by its owner only."""
+        return _save(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Replacements":
+        """The table of a file that ``save`` wrote; InvalidMessage where it holds none."""
+        return cls.from_json(load(path))
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Replacements) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Replacements({len(self.source):,} items by one of {len(self.target):,}; {self.guarantee})"
+
+    @cached_property
+    def _indices(self) -> dict[Item, int]:
+        return {item: index for index, item in enumerate((*self.source, *self.target))}
+
+
+def load(path: str | Path) -> object:
+    """The JSON of a file. A file that is missing or cannot be read raises OSError, one that is not JSON InvalidMessage."""
+    with Path(path).open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise InvalidMessage(f"expected a file of at most {_MOST_BYTES:,} bytes.")
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        raise InvalidMessage("this file holds no message of tacit, or it is cut off.") from None
+
+
+def _save(path: str | Path, value: dict[str, Any]) -> Path:
+    path = Path(path)
+    with draft(path, mode=OWNER_ONLY) as temporary, temporary.open("w", encoding="utf-8") as file:
+        json.dump(value, file, allow_nan=False, separators=(",", ":"))
+    return path
+
+
+def _checked_catalogues(source: object, target: object) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Public ids of both domains. Each id stands once, in one domain."""
+    first, second = checked_items(source, least=1), checked_items(target, least=1)
+    checked_items(first + second)
+    return first, second
+
+
+def _checked_scale(scale: tuple[float, float]) -> tuple[float, float]:
+    low, high = read(scale, tuple[Real, Real], "a message of cross-domain", "$.scale")
+    if not -LARGEST <= low < high <= LARGEST:
+        raise InvalidMessage(f"expected a scale that rises, within {LARGEST:g} of 0, at $.scale.")
+    return low, high
+
+
+def _check_promise(promise: Guarantee, *, gaussian: bool = False) -> None:
+    """Raises InvalidMessage unless epsilon and delta follow from the loss beside them: nobody proved a smaller epsilon.
+
+    Without a delta a Gaussian loss promises no epsilon at all, a range is at most epsilon, and rho is at most epsilon^2 / 2. Where
+    a release is ``gaussian``, a promise needs such a loss, or it could not be checked.
+    """
+    if not isinstance(promise, Guarantee):
+        raise InvalidMessage("a released message carries a Guarantee.")
+    loss = promise.loss
+    if gaussian and not promise.promises_nothing and (loss is None or loss.kind is not LossKind.GAUSSIAN):
+        raise InvalidMessage("expected a gaussian loss, from which epsilon follows, at $.guarantee.loss.")
+    if loss is None:
+        return
+    epsilon, delta, size, follows = promise.epsilon, promise.delta, loss.value, True
+    if loss.kind is LossKind.GAUSSIAN:  # above 0: what depends on nobody needs no noise
+        follows = size > 0.0 and delta > 0.0 and delta_of_gaussian(size, epsilon) <= delta * (1.0 + _ROUNDED)
+    elif loss.kind is LossKind.BOUNDED_RANGE:
+        follows = size <= epsilon * (1.0 + _ROUNDED)
+    elif loss.kind is LossKind.ZCDP and delta > 0.0 and size > 0.0:
+        follows = epsilon_of_rho(size, delta) <= epsilon * (1.0 + _ROUNDED)
+    elif loss.kind is LossKind.ZCDP:
+        follows = 2.0 * size <= epsilon * epsilon * (1.0 + _ROUNDED)
+    if not follows:
+        raise InvalidMessage("expected an epsilon that follows from delta and the loss at $.guarantee.")
+
+
+# The models of a transfer in JSON, by a fixed table of kinds. A field has the name of the model's attribute.
+
+Number: TypeAlias = Annotated[float, Meta(ge=-MOST, le=MOST)]
+Size: TypeAlias = Annotated[float, Meta(ge=0, le=MOST)]
+Rank: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_DIRECTIONS)]
+
+
+class _OffsetsForm(Struct, forbid_unknown_fields=True):
+    values: list[Number]
+    means: tuple[Number, Number]
+    share: Size
+    few: Size
+
+
+class _OffsetsOnly(Struct, forbid_unknown_fields=True):
+    offsets: _OffsetsForm
+
+
+class _FactorPosteriorForm(_OffsetsOnly, forbid_unknown_fields=True):
+    directions: Rank
+    crossing: Rank
+    head: list[int]
+    loadings: list[list[Number]]
+    noise: Size
+    reach: Size
+
+
+class _BridgeForm(_OffsetsOnly, forbid_unknown_fields=True):
+    directions: Rank
+    crossing: Rank
+    weights: list[list[Number]]
+    loadings: list[list[Number]]
+    clip: Size
+    norm: Size
+    reach: Size
+
+
+class _HonestXMapForm(_OffsetsOnly, forbid_unknown_fields=True):
+    directions: Rank
+    crossing: Rank
+    replacements: list[int]
+    similar: list[list[int]]
+    cosines: list[list[Annotated[float, Meta(ge=-1, le=1)]]]
+
+
+class _TransferForm(Struct, forbid_unknown_fields=True):
+    format: Literal["tacit transfer/1"]
+    kind: Literal["factor-posterior", "bridge", "honest-x-map", "offsets"]
+    source: list[Item]
+    target: list[Item]
+    scale: tuple[Real, Real]
+    model: Any
+    guarantee: Any
+
+
+_KINDS: dict[str, tuple[type[Any], Any]] = {
+    "factor-posterior": (FactorPosterior, _FactorPosteriorForm),
+    "bridge": (Bridge, _BridgeForm),
+    "honest-x-map": (HonestXMap, _HonestXMapForm),
+    "offsets": (Offsets, _OffsetsOnly),
+}
+
+
+def _kind_of(model: Transfer) -> str:
+    for kind, (of_kind, _) in _KINDS.items():
+        if type(model) is of_kind:
+            return kind
+    raise InvalidMessage(f"a message carries one of these models: {', '.join(_KINDS)}.")
+
+
+def _scale_of(model: Any) -> tuple[float, float]:
+    base: Offsets = model if isinstance(model, Offsets) else model.offsets
+    return base.low, base.high
+
+
+def _written(model: Any) -> dict[str, Any]:
+    """All that predictions depend on, without the catalogues and the scale."""
+    if isinstance(model, Offsets):
+        return {"offsets": _attributes(model, _OffsetsForm)}
+    return _attributes(model, _KINDS[_kind_of(model)][1])
+
+
+def _attributes(model: Any, form: type[Struct]) -> dict[str, Any]:
+    written: dict[str, Any] = {}
+    for name in form.__struct_fields__:
+        value = getattr(model, name)
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        elif isinstance(value, Offsets):
+            value = _attributes(value, _OffsetsForm)
+        written[name] = list(value) if isinstance(value, tuple) else value
+    return written
+
+
+def _read_model(kind: str, value: object, n_source: int, n_items: int, scale: tuple[float, float]) -> Transfer:
+    sent = read(value, _KINDS[kind][1], "a transfer model", "$.model")
+    if len(sent.offsets.values) != n_items:
+        raise InvalidMessage(f"expected a list of {n_items} at $.model.offsets.values.")
+    values, (share, few) = np.array(sent.offsets.values, dtype=np.float64), (sent.offsets.share, sent.offsets.few)
+    offsets = Offsets(n_source, _frozen(values), sent.offsets.means, share, few, *scale)
+    if kind == "offsets":
+        return offsets
+    if sent.crossing > sent.directions:
+        raise InvalidMessage("expected a whole number of at most $.model.directions at $.model.crossing.")
+    if kind == "factor-posterior":
+        return _factor_posterior(sent, offsets)
+    return _bridge(sent, offsets) if kind == "bridge" else _honest_x_map(sent, offsets)
+
+
+def _factor_posterior(sent: _FactorPosteriorForm, offsets: Offsets) -> FactorPosterior:
+    size = min(len(sent.head), offsets.n_items)
+    head = _indices(sent.head, "$.model.head", length=size, least=0, most=offsets.n_items - 1)
+    if (np.diff(head) <= 0).any():
+        raise InvalidMessage("expected indices of items, ascending, at $.model.head.")
+    loadings = _table(sent.loadings, "$.model.loadings", rows=size, columns=sent.directions)
+    if sent.noise <= _FLATTEST * float(np.square(loadings).sum(axis=1).max(initial=0.0)):
+        raise InvalidMessage("expected a variance above 0, not far below that of the loadings, at $.model.noise.")
+    return FactorPosterior(offsets, _frozen(head), _frozen(loadings), sent.noise, sent.reach, sent.crossing)
+
+
+def _bridge(sent: _BridgeForm, offsets: Offsets) -> Bridge:
+    n_target = offsets.n_items - offsets.n_source
+    weights = _table(sent.weights, "$.model.weights", rows=offsets.n_source, columns=sent.directions)
+    loadings = _table(sent.loadings, "$.model.loadings", rows=n_target, columns=sent.directions)
+    if sent.norm == 0.0:
+        raise InvalidMessage("expected a number above 0 at $.model.norm.")
+    return Bridge(offsets, _frozen(weights), _frozen(loadings), sent.clip, sent.norm, sent.reach, sent.crossing)
+
+
+def _honest_x_map(sent: _HonestXMapForm, offsets: Offsets) -> HonestXMap:
+    n_target = offsets.n_items - offsets.n_source
+    bounds = {"least": NONE, "most": n_target - 1}
+    chosen = _indices(sent.replacements, "$.model.replacements", length=offsets.n_source, **bounds)
+    if len(sent.similar) != n_target:
+        raise InvalidMessage(f"expected a list of {n_target} at $.model.similar.")
+    width = min(len(sent.similar[0]), _MOST_SIMILAR)
+    similar = np.array([_indices(row, "$.model.similar", length=width, **bounds) for row in sent.similar])
+    for row in similar:
+        items = row[row != NONE]
+        if np.unique(items).size < items.size:
+            raise InvalidMessage("expected each similar item once at $.model.similar.")
+    cosines = _table(sent.cosines, "$.model.cosines", rows=n_target, columns=width)
+    return HonestXMap(offsets, _frozen(chosen), _frozen(similar), _frozen(cosines), sent.directions, sent.crossing)
+
+
+def _table(rows_sent: list[list[float]], path: str, *, rows: int, columns: int) -> NDArray[np.float64]:
+    if len(rows_sent) != rows or any(len(row) != columns for row in rows_sent):
+        raise InvalidMessage(f"expected {rows} lists of {columns} numbers at {path}.")
+    return np.array(rows_sent, dtype=np.float64).reshape(rows, columns)
+
+
+def _indices(sent: list[int], path: str, *, length: int, least: int, most: int) -> NDArray[np.int64]:
+    if len(sent) != length or not all(least <= index <= most for index in sent):
+        raise InvalidMessage(f"expected {length} whole numbers from {least} to {most} at {path}.")
+    return np.array(sent, dtype=np.int64)
+
+
+def _frozen(array: Any) -> Any:
+    array.flags.writeable = False
+    return array

@@ -1,73 +1,218 @@
 """The messages of private slates: what leaves a curator of ratings.
 
-curator -> user, server  Slate        items, the route that drew them, what it promises; no score, no merit, no size of the data
+curator -> user, server  Slate        items, the route that drew them, and the guarantee; no score and no size of the data
 curator -> server        Popularity   noisy counts of all items, once; any number of slates from them cost nothing more
-curator -> server        Similarity   a noisy kernel of all items, once; likewise
+curator -> server        Similarity   a noisy kernel of all items, once; slates from it are free as well
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from tacit.checks import keep
 from tacit.errors import InvalidMessage
-from tacit.guarantees import Guarantee, Release
-from tacit.messages import fields
-from tacit.messages.private_slates_grid import Grid, Popularity, Similarity
-from tacit.messages.private_slates_parts import Item, checked_guarantee, checked_items, read_guarantee, route_name
+from tacit.guarantees import Release
+from tacit.messages.codec import Form, Message, Promise, ReleaseOnly, Wire, make
+from tacit.messages.items import Item, Items, checked_items
 
 __all__ = ["Grid", "Item", "Popularity", "Similarity", "Slate"]
 
-VERSION = 1
-_NAMES = ("version", "items", "route", "guarantee")
+MOST_KERNEL_ITEMS = 1_000  # half a million numbers: what a ledger keeps of one release
+_MOST_STEPS = 2**53  # clipping after the noise is free
+_MOST_PART = 2**1100  # of a fraction: 1/3 as a float, over a number of steps, has parts beyond 2^62
+_LEAST_STEP, _MOST_STEP = Fraction(1, 2**960), Fraction(2**960)  # so that every number of steps is a float
 
 
 @dataclass(frozen=True, slots=True)
-class Slate:
-    """The items finally offered, and nothing about how near any other was.
+class Slate(Message, metaclass=ReleaseOnly):
+    """The items finally offered. It does not tell how near any other item was.
 
-    Of a slate that was drawn from private data the items stand in the order of the catalogue: an order of merit would be a further
+    A slate that was drawn from private data lists its items in the order of the catalogue: an order of merit would be a further
     answer.
     """
 
-    items: tuple[Item, ...] = field(repr=False)
-    route: str
-    guarantee: Guarantee
+    form: ClassVar[Form] = Form("a slate", version=1)
 
-    def __post_init__(self) -> None:
-        keep(self, items=checked_items(self.items), route=route_name(self.route))
-        checked_guarantee(self.guarantee)
+    items: Items = field(repr=False)
+    route: str
+    guarantee: Promise
+
+    def check(self) -> None:
+        """Raises InvalidMessage where an item stands twice, or the route is no name."""
+        keep(self, items=checked_items(self.items))
+        words = self.route.split("-")
+        if len(self.route) > 40 or not all(word.isascii() and word.isalnum() and word.islower() for word in words):
+            raise InvalidMessage("a route is named in lower case, with hyphens, in at most 40 characters.")
 
     def __len__(self) -> int:
         return len(self.items)
 
     @classmethod
     def from_release(cls, release: Release[NDArray[np.int64]], ids: NDArray[Any], route: str) -> "Slate":
-        """The message of a release (places in the list of ids), and of nothing else."""
-        places = np.sort(np.asarray(release.value))
-        return cls(tuple(ids[places].tolist()), route, release.guarantee)
-
-    def to_json(self) -> dict[str, Any]:
-        """The slate as values for JSON."""
-        return {
-            "version": VERSION,
-            "items": list(self.items),
-            "route": self.route,
-            "guarantee": self.guarantee.to_json(),
-        }
+        """The message of a release: indices into the list of ids."""
+        indices = np.sort(np.asarray(release.value))
+        return make(cls, tuple(ids[indices].tolist()), route, release.guarantee)
 
     @classmethod
-    def from_json(cls, value: object) -> "Slate":
-        """The slate of such values, checked; InvalidMessage for anything else."""
-        found = fields.members(value, "a slate", _NAMES)
-        fields.whole(found["version"], "$.version", least=VERSION, most=VERSION)
-        items = tuple(fields.listed(found["items"], "$.items"))
-        return cls(items, found["route"], read_guarantee(found["guarantee"]))
+    def from_message(cls, released: "Popularity | Similarity", chosen: NDArray[np.int64], route: str) -> "Slate":
+        """A slate computed from what was released before, in the order of ``chosen``: it costs nothing more."""
+        return make(cls, tuple(released.items[index] for index in chosen.tolist()), route, released.guarantee)
 
     def require(self, *, k: int) -> "Slate":
         """This slate, if it has ``k`` items."""
         if len(self.items) != k:
             raise InvalidMessage(f"expected a slate of {k} items.")
         return self
+
+
+class Grid(Protocol):
+    """What a mechanism released: whole numbers, each worth ``step``."""
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """The released numbers, in whole grid steps."""
+
+    @property
+    def step(self) -> Fraction:
+        """The distance of two points of the grid."""
+
+
+class _Parts(Struct, forbid_unknown_fields=True):
+    numerator: int  # msgspec bounds 64-bit numbers only: `_fraction` does the rest
+    denominator: int
+
+
+def _fraction(sent: _Parts) -> Fraction:
+    parts = sent.numerator, sent.denominator
+    if not all(1 <= part <= _MOST_PART for part in parts):
+        raise InvalidMessage("expected two whole numbers from 1 to 2^1100 at $.step.")
+    step = Fraction(*parts)
+    if (step.numerator, step.denominator) != parts:
+        raise InvalidMessage("expected a fraction in lowest terms at $.step.")
+    return step
+
+
+def _parts(step: Fraction) -> dict[str, int]:
+    return {"numerator": step.numerator, "denominator": step.denominator}
+
+
+def _array(sent: list[int]) -> NDArray[np.int64]:
+    return np.array(sent, dtype=np.int64)
+
+
+def _triangle(sent: list[int]) -> NDArray[np.int64]:
+    """The symmetric matrix of which ``sent`` is the upper triangle, row by row."""
+    count = int((8 * len(sent) + 1) ** 0.5) // 2
+    if len(sent) != count * (count + 1) // 2:
+        raise InvalidMessage("expected the upper triangle of a square matrix at $.steps.")
+    upper = np.zeros((count, count), dtype=np.int64)
+    upper[np.triu_indices(count)] = sent
+    return np.asarray(upper + np.triu(upper, 1).T)
+
+
+_Sent: TypeAlias = list[Annotated[int, Meta(ge=-_MOST_STEPS, le=_MOST_STEPS)]]
+_SentTriangle: TypeAlias = Annotated[_Sent, Meta(max_length=MOST_KERNEL_ITEMS * (MOST_KERNEL_ITEMS + 1) // 2)]
+Step: TypeAlias = Annotated[Fraction, Wire(_Parts, _fraction, _parts)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Popularity(Message, metaclass=ReleaseOnly):
+    """Noisy numbers of likes, one for each item of a public list, liked or not. They may be negative or fractional."""
+
+    form: ClassVar[Form] = Form("popularity", version=1)
+
+    items: Items = field(repr=False)
+    steps: Annotated[NDArray[np.int64], Wire(_Sent, _array, np.ndarray.tolist, {"type": "array"})] = field(repr=False)
+    step: Step  # the distance of two points of the grid, in likes
+    guarantee: Promise
+
+    def check(self) -> None:
+        """Raises InvalidMessage unless there is one number for each item."""
+        keep(self, items=checked_items(self.items, least=1))
+        keep(self, steps=_frozen(self.steps, (len(self.items),)), step=_checked_step(self.step))
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Popularity) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def counts(self) -> NDArray[np.float64]:
+        """The noisy number of likes of each item, in the order of ``items``; may be negative."""
+        return np.asarray(self.steps * float(self.step), dtype=np.float64)
+
+    @classmethod
+    def from_release(cls, release: Release[Grid], ids: NDArray[Any]) -> "Popularity":
+        """The message of a release."""
+        return make(cls, tuple(ids.tolist()), _clipped(release.value.steps), release.value.step, release.guarantee)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Similarity(Message, metaclass=ReleaseOnly):
+    """A noisy kernel: the sum over users of the outer products of their rows. Symmetric; some eigenvalues may be negative.
+
+    In JSON each pair stands once: the upper triangle, row by row.
+    """
+
+    form: ClassVar[Form] = Form("similarity", version=1)
+
+    items: Items = field(repr=False)
+    steps: Annotated[
+        NDArray[np.int64],
+        Wire(_SentTriangle, _triangle, lambda steps: steps[np.triu_indices(len(steps))].tolist(), {"type": "array"}),
+    ] = field(repr=False)
+    step: Step  # the distance of two points of the grid
+    guarantee: Promise
+
+    def check(self) -> None:
+        """Raises InvalidMessage unless there is a symmetric matrix of as many rows as items."""
+        keep(self, items=checked_items(self.items, least=1, most=MOST_KERNEL_ITEMS))
+        count = len(self.items)
+        keep(self, steps=_frozen(self.steps, (count, count)), step=_checked_step(self.step))
+        if not np.array_equal(self.steps, self.steps.T):
+            raise InvalidMessage("a kernel must be symmetric.")
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Similarity) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def kernel(self) -> NDArray[np.float64]:
+        """The noisy kernel, items x items, in the order of ``items``."""
+        return np.asarray(self.steps * float(self.step), dtype=np.float64)
+
+    @classmethod
+    def from_release(cls, release: Release[Grid], ids: NDArray[Any]) -> "Similarity":
+        """The message of a release."""
+        return make(cls, tuple(ids.tolist()), _clipped(release.value.steps), release.value.step, release.guarantee)
+
+
+def _clipped(steps: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.clip(steps, -_MOST_STEPS, _MOST_STEPS)
+
+
+def _frozen(steps: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64]:
+    if steps.dtype != np.int64 or steps.shape != shape:
+        raise InvalidMessage(f"expected whole numbers in the shape {shape} at $.steps.")
+    if np.abs(steps.astype(np.float64)).max() > _MOST_STEPS:
+        raise InvalidMessage("a number at $.steps is beyond 2^53.")
+    copy = steps.copy()
+    copy.setflags(write=False)
+    return copy
+
+
+def _checked_step(step: Fraction) -> Fraction:
+    if not _LEAST_STEP <= step <= _MOST_STEP:
+        raise InvalidMessage("a step must be a fraction from 2^-960 to 2^960.")
+    if max(step.numerator, step.denominator) > _MOST_PART:
+        raise InvalidMessage("both parts of a step must be at most 2^1100.")
+    return step

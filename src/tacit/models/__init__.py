@@ -1,48 +1,32 @@
-"""Plain arithmetic that no party owns: features, scorers, posterior, greedy choice, local models. Loaded when first used.
+"""Plain arithmetic without privacy: features, scorers, posteriors, greedy slates, local models, factorisations, secure sums.
 
-`cross_domain`, `dpp` (determinantal point processes) and `secure_sum` are rooms of their own within.
+`cross_domain` and `dpp` (determinantal point processes) are packages of their own. Names are loaded when they are
+first used.
 """
 
 from typing import TYPE_CHECKING
 
-from tacit.loading import on_demand
+from tacit.loading import lazy
 
 if TYPE_CHECKING:
     from tacit.models import cross_domain, dpp, secure_sum
-    from tacit.models.classes import Classes
-    from tacit.models.factors import FactorScorer
-    from tacit.models.features import FeatureSpace, GenreProfile
-    from tacit.models.folded_taste import FoldedTaste
-    from tacit.models.item_ridge import ItemRidge
-    from tacit.models.items import Items
-    from tacit.models.local_models import LinearMap, PrincipalComponents
-    from tacit.models.moments import SharedMoments, gram_from
-    from tacit.models.onnx_scorer import OnnxScorer
-    from tacit.models.rating_network import RatingNetwork
-    from tacit.models.scorer import Scorer
+    from tacit.models.features import FeatureSpace, FoldedTaste, GenreProfile
+    from tacit.models.items import Classes, Items
+    from tacit.models.moments import ItemRidge, SharedMoments, gram_from
+    from tacit.models.multi_selection import LinearMap, PrincipalComponents
+    from tacit.models.scorers import FactorScorer, OnnxScorer, RatingNetwork, Scorer, TwoTower
     from tacit.models.tables import Tables, build_tables
-    from tacit.models.two_tower import TwoTower
-
-_HOMES = {
-    "classes": ["Classes"],
-    "factors": ["FactorScorer"],
-    "features": ["FeatureSpace", "GenreProfile"],
-    "folded_taste": ["FoldedTaste"],
-    "item_ridge": ["ItemRidge"],
-    "items": ["Items"],
-    "local_models": ["LinearMap", "PrincipalComponents"],
-    "moments": ["SharedMoments", "gram_from"],
-    "onnx_scorer": ["OnnxScorer"],
-    "rating_network": ["RatingNetwork"],
-    "scorer": ["Scorer"],
-    "tables": ["Tables", "build_tables"],
-    "two_tower": ["TwoTower"],
-}
-_MODULES = [
-    "cross_domain",
-    "dpp",
-    "secure_sum",
-]
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        "cross_domain dpp secure_sum",
+        features="FeatureSpace FoldedTaste GenreProfile",
+        items="Classes Items",
+        moments="ItemRidge SharedMoments gram_from",
+        multi_selection="LinearMap PrincipalComponents",
+        scorers="FactorScorer OnnxScorer RatingNetwork Scorer TwoTower",
+        tables="Tables build_tables",
+    )
 
 __all__ = [
     "Classes",
@@ -66,6 +50,3 @@ __all__ = [
     "gram_from",
     "secure_sum",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES, _MODULES)

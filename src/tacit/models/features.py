@@ -1,7 +1,11 @@
 """Features: the numeric vector that a device computes from a profile, in a public domain that bounds every distance.
 
-The domain is what turns a metric guarantee into a number: outside it the stated distances would be false, so features outside
-are refused before any noise is drawn, never repaired.
+The domain turns a metric guarantee into a number: for features outside it the stated distances would be false. Such
+features raise InvalidFeatures before any noise is drawn. They are never repaired.
+
+There are two feature spaces. `GenreProfile` counts liked and disliked genres. `FoldedTaste` fits the user's own
+factors to their ratings, given the public factors of the items; `grouped_ridge` solves the small regressions for
+that, for many users at once.
 """
 
 from dataclasses import dataclass
@@ -14,19 +18,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from tacit.checks import finite, keep
-from tacit.errors import InvalidFeatures, InvalidParameter
+from tacit.errors import InvalidFeatures, InvalidModel, InvalidParameter
+from tacit.models.scorers import checked_factors
 
 LIKED = 4.0  # a rating from here on is a like
 _TOLERANCE = 1e-6  # of a block's sum
-_USERS = 4096  # whose ratings are counted in one go: memory does not grow with the rows
+_USERS = 4096  # counted at a time, so that memory does not grow with the rows
+_VALUES = 1 << 22  # numbers of the normal equations in memory at once (32 MB)
 
 
 class FeatureSpace(Protocol):
-    """What features are made of and where they lie. All of it is public."""
+    """How features are computed and where they lie. All of it is public."""
 
     @property
     def kind(self) -> str:
-        """The name by which a stored space is read again."""
+        """The name of this kind of space in a store."""
 
     @property
     def dimension(self) -> int:
@@ -34,7 +40,7 @@ class FeatureSpace(Protocol):
 
     @property
     def low(self) -> float:
-        """The least value of a coordinate."""
+        """The smallest value of a coordinate."""
 
     @property
     def high(self) -> float:
@@ -50,36 +56,31 @@ class FeatureSpace(Protocol):
     def of_many(
         self, starts: NDArray[np.integer[Any]], items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]
     ) -> NDArray[np.float64]:
-        """The features of many users, one row each; user u holds the ratings from starts[u] to starts[u + 1]."""
+        """The features of many users, one row each; the ratings of user u stand from starts[u] to starts[u + 1]."""
 
     def check(self, features: ArrayLike) -> NDArray[np.float64]:
-        """``features`` as one row of floats, if they lie in the domain; else InvalidFeatures, which shows no value."""
+        """``features`` as one row of floats. Raises InvalidFeatures, which shows no value, if they lie outside the domain."""
 
     def inside(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Any rows of numbers, brought into the domain: for a server that guesses around a signal."""
+        """Any rows of numbers, moved into the domain: for a server that guesses around a signal."""
 
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """What has to be stored to build the same space again."""
+        """The arrays to store, from which the same space is built again."""
 
 
 def version_of(space: FeatureSpace) -> str:
-    """A digest of all that features are made from: public, so that it tells nothing about a profile.
+    """A digest of everything that features are computed from.
+
+    All of it is public, so the digest tells nothing about a profile.
 
     Features from other genres or refitted factors are another release, with a charge of their own.
     """
     content = sha256(f"{space.kind}\n{space.dimension}\n".encode())
     for name, tensor in sorted(space.tensors().items()):
         table = np.ascontiguousarray(tensor)
-        table = table.astype(table.dtype.newbyteorder("<"))  # the same on every machine
+        table = table.astype(table.dtype.newbyteorder("<"))  # equal bytes on every machine
         content.update(f"{name}\n{table.dtype.str}\n{table.shape}\n".encode() + table.tobytes())
     return content.hexdigest()[:32]
-
-
-def unit_rows(flags: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The genres of each item as a row of length 1: how many genres an item has shall not count as its quality."""
-    table = flags.astype(np.float64)
-    length = np.sqrt(table.sum(axis=1, keepdims=True))
-    return np.asarray(table / np.where(length > 0.0, length, 1.0), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +100,7 @@ class GenreProfile:
     def __post_init__(self) -> None:
         flags = np.array(self.flags, dtype=np.bool_)
         if flags.ndim != 2 or not flags.shape[1]:
-            raise InvalidParameter("flags must be a table: one row for each item, one column for each genre.")
+            raise InvalidParameter("flags must be a table with one row for each item and one column for each genre.")
         flags.flags.writeable = False
         keep(self, flags=flags, liked_from=finite("liked_from", self.liked_from))
 
@@ -133,8 +134,9 @@ class GenreProfile:
     def of_many(
         self, starts: NDArray[np.integer[Any]], items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]
     ) -> NDArray[np.float64]:
-        """The features of many users, a row each: ratings in stars by item codes, of user u from ``starts[u]`` to
-        ``starts[u + 1]``.
+        """The features of many users, one row each.
+
+        Ratings are in stars, by item codes; those of user u stand from ``starts[u]`` to ``starts[u + 1]``.
         """
         features = np.empty((len(starts) - 1, self.dimension))
         for first in range(0, len(features), _USERS):
@@ -147,38 +149,140 @@ class GenreProfile:
         return features
 
     def of(self, items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-        """The features of one user: her ratings in stars, by item codes."""
+        """The features of one user, from their ratings in stars by item codes."""
         row: NDArray[np.float64] = self.of_many(np.array([0, len(items)]), np.asarray(items), np.asarray(values))[0]
         return row
 
     def check(self, features: ArrayLike) -> NDArray[np.float64]:
-        """The features as floats, if they lie in their public domain; else InvalidFeatures, which shows none of them."""
+        """The features as floats. Raises InvalidFeatures, which shows no value, if they lie outside their public domain."""
         row = checked_row(features, self.dimension)
         sums = row.reshape(2, self.genres).sum(axis=1)
         empty, full = np.abs(sums) <= _TOLERANCE, np.abs(sums - 1.0) <= _TOLERANCE
         if (row < 0.0).any() or (row > 1.0).any() or not (empty | full).all():
             raise InvalidFeatures(
-                f"each of the two blocks of {self.genres} features must have shares of at least 0 that sum to 1 (or be all 0). "
-                "Build features from a profile; they are not repaired, because a repair would move distances."
+                f"each of the two blocks of {self.genres} features must be shares of at least 0 that sum to 1, or all 0. "
+                "Compute features from a profile. tacit does not repair them, because a repair would change distances."
             )
         return row
 
     def inside(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """The nearest rows that features may be: what a server makes of a noisy signal."""
+        """The nearest rows in the domain: how a server reads a noisy signal."""
         return scaled_blocks(rows)
 
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """The arrays of which ``from_tensors`` makes the same again, by name."""
+        """The arrays, by name, from which ``from_tensors`` builds the same space again."""
         return {"flags": self.flags.astype(np.uint8), "liked_from": np.array([self.liked_from])}
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, NDArray[Any]]) -> "GenreProfile":
-        """The same again, from the arrays of a store; InvalidModel where they do not fit."""
+        """The space from the arrays of a store. Raises InvalidModel if they do not fit."""
         return cls(tensors["flags"].astype(np.bool_), float(tensors["liked_from"][0]))
 
 
+@dataclass(frozen=True, eq=False)
+class FoldedTaste:
+    """The taste t and generosity g that best explain a user's ratings: rating = mean + offset + g + t . factors.
+
+    It is a ridge regression in closed form. Generosity moves all items alike: it is fitted so that it does not count
+    as taste, and then dropped so that it is neither sent nor noised. The taste is clipped to the cube [-1, 1]^rank, a
+    public domain; the curator scales the factors so that most users lie inside.
+    """
+
+    kind: ClassVar[str] = "folded-taste/1"
+    low: ClassVar[float] = -1.0
+    high: ClassVar[float] = 1.0
+    factors: NDArray[np.float32]  # items x rank
+    offsets: NDArray[np.float32]
+    mean: float
+    penalties: NDArray[np.float32]  # for generosity, then for each coordinate of taste
+
+    def __post_init__(self) -> None:
+        factors, offsets = checked_factors(self.factors, self.offsets)
+        penalties = np.array(self.penalties, dtype=np.float32)
+        if penalties.shape != (1 + factors.shape[1],) or not (np.isfinite(penalties) & (penalties > 0.0)).all():
+            raise InvalidModel(
+                "penalties must be finite and above 0: one for generosity, then one for each coordinate of taste."
+            )
+        penalties.flags.writeable = False
+        keep(self, factors=factors, offsets=offsets, penalties=penalties, mean=finite("mean", self.mean))
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return int(self.factors.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        """How many features a user has: one for each factor."""
+        return int(self.factors.shape[1])
+
+    @property
+    def diameter(self) -> float:
+        """The largest L1 distance between two users' features."""
+        return 2.0 * self.dimension
+
+    def of_many(
+        self, starts: NDArray[np.integer[Any]], items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]
+    ) -> NDArray[np.float64]:
+        """The features of many users, one row each.
+
+        Ratings are in stars, by item codes; those of user u stand from ``starts[u]`` to ``starts[u + 1]``.
+        """
+        return np.clip(self.unclipped(starts, items, values), self.low, self.high)
+
+    def of(self, items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """The features of one user, from their ratings in stars by item codes."""
+        row: NDArray[np.float64] = self.of_many(np.array([0, len(items)]), np.asarray(items), np.asarray(values))[0]
+        return row
+
+    def unclipped(
+        self, starts: NDArray[np.integer[Any]], items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]
+    ) -> NDArray[np.float64]:
+        """The tastes before clipping: the curator chooses the scale by them."""
+        items = np.asarray(items, dtype=np.intp)
+        design = np.column_stack([np.ones(self.n_items), self.factors]).astype(np.float64)
+        targets = np.asarray(values, dtype=np.float64) - self.mean - self.offsets[items]
+        fitted = grouped_ridge(np.asarray(starts), items, targets, design, self.penalties.astype(np.float64))
+        return fitted[:, 1:]
+
+    def inside(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """The nearest rows in the domain: how a server reads a noisy signal."""
+        return np.clip(np.asarray(rows, dtype=np.float64), self.low, self.high)
+
+    def check(self, features: ArrayLike) -> NDArray[np.float64]:
+        """The features as floats. Raises InvalidFeatures, which shows no value, if they lie outside their public domain."""
+        row = checked_row(features, self.dimension)
+        if (np.abs(row) > 1.0).any():
+            raise InvalidFeatures(
+                f"each of the {self.dimension} features must lie from -1 to 1. Compute features from a profile. tacit does not "
+                "repair them, because a repair would change distances."
+            )
+        return row
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays, by name, from which ``from_tensors`` builds the same space again."""
+        return {
+            "factors": self.factors,
+            "offsets": self.offsets,
+            "mean": np.array([self.mean]),
+            "penalties": self.penalties,
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: dict[str, NDArray[Any]]) -> "FoldedTaste":
+        """The space from the arrays of a store. Raises InvalidModel if they do not fit."""
+        return cls(tensors["factors"], tensors["offsets"], float(tensors["mean"][0]), tensors["penalties"])
+
+
+def unit_rows(flags: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The genres of each item as a row of length 1, so that having many genres does not count as quality."""
+    table = flags.astype(np.float64)
+    length = np.sqrt(table.sum(axis=1, keepdims=True))
+    return np.asarray(table / np.where(length > 0.0, length, 1.0), dtype=np.float64)
+
+
 def scaled_blocks(values: NDArray[Any], blocks: int = 2) -> NDArray[np.float64]:
-    """Rows cut to [0, 1] and scaled so that each block sums to 1; a block of zeros becomes uniform."""
+    """Rows clipped to [0, 1] and scaled so that each block sums to 1; a block of zeros becomes uniform."""
     cut = np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0).reshape(len(values), blocks, -1)
     sums = cut.sum(axis=2, keepdims=True)
     scaled = np.where(sums > 0.0, cut / np.where(sums > 0.0, sums, 1.0), 1.0 / cut.shape[2])
@@ -186,14 +290,14 @@ def scaled_blocks(values: NDArray[Any], blocks: int = 2) -> NDArray[np.float64]:
 
 
 def checked_row(features: ArrayLike, dimension: int) -> NDArray[np.float64]:
-    """``features`` as ``dimension`` finite floats; the error shows none of them."""
+    """``features`` as ``dimension`` finite floats. Errors show no value."""
     try:
         row = np.asarray(features, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidFeatures("features must be real numbers.") from None
     if row.shape != (dimension,):
         raise InvalidFeatures(
-            f"expected {dimension} features in one row. Rebuild them with this server's feature list."
+            f"expected {dimension} features in one row. Compute them with this server's feature list."
         )
     if not np.isfinite(row).all():
         raise InvalidFeatures("every feature must be a finite number.")
@@ -201,9 +305,44 @@ def checked_row(features: ArrayLike, dimension: int) -> NDArray[np.float64]:
 
 
 def moved_by_one_rating(count: float, genres: int) -> float:
-    """The most L1 distance that adding a film with ``genres`` genres moves a block that holds ``count`` genre counts.
+    """The largest L1 distance that one more film with ``genres`` genres moves a block that holds ``count`` genre counts.
 
-    2g/(N + g), attained where the film shares no genre with the block; 1 where the block was empty. Removing the film again
-    is the same distance, with N counted without it.
+    It is 2g/(N + g), reached if the film shares no genre with the block, and 1 if the block was empty. Removing the
+    film moves the block by the same distance, with N counted without it.
     """
     return 1.0 if count == 0 else 2.0 * genres / (count + genres)
+
+
+def grouped_ridge(
+    starts: NDArray[np.integer[Any]],
+    columns: NDArray[np.integer[Any]],
+    targets: NDArray[np.floating[Any]],
+    design: NDArray[np.float64],
+    penalties: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Many small ridge regressions at once: one row of coefficients for each group of rows, zeros for an empty group.
+
+    A group is a user's ratings, or an item's. Group g has the rows from starts[g] to starts[g + 1]: ``targets``
+    regressed on ``design[columns]``. It solves (sum a a^T + sqrt(n) diag(penalties)) x = sum a y over its n rows a.
+    The root lies between one penalty per group, which is too weak for long profiles, and one per rating, which is too
+    strong for them.
+    """
+    groups, width = len(starts) - 1, design.shape[1]
+    upper, lower = np.triu_indices(width)
+    products = design[:, upper] * design[:, lower]  # a group's matrix is a sum of these rows
+    counts = np.diff(starts)
+    shrinkage = np.sqrt(np.maximum(counts, 1))[:, None] * penalties
+    solved = np.empty((groups, width))
+    step, diagonal = max(1, _VALUES // upper.size), np.arange(width)
+    for first in range(0, groups, step):
+        part = slice(first, min(first + step, groups))
+        rows = slice(int(starts[part.start]), int(starts[part.stop]))
+        layout = (columns[rows], starts[part.start : part.stop + 1] - starts[part.start])
+        shape = (part.stop - part.start, len(design))
+        sums = sparse.csr_array((np.ones(rows.stop - rows.start), *layout), shape=shape) @ products
+        matrices = np.empty((shape[0], width, width))
+        matrices[:, upper, lower] = matrices[:, lower, upper] = sums
+        matrices[:, diagonal, diagonal] += shrinkage[part]
+        right = sparse.csr_array((targets[rows].astype(np.float64), *layout), shape=shape) @ design
+        solved[part] = np.linalg.solve(matrices, right[:, :, None])[:, :, 0]
+    return solved

@@ -1,7 +1,8 @@
-"""What a server works out once for each model: the utilities of all look-alikes, and the top of each one's ranking.
+"""Tables that a server computes once for each model: utilities of all look-alikes, and the top of each one's ranking.
 
-For each look-alike: features (float32), the utility of every class (16-bit fixed point, error below 1e-4 of the best score), and
-its r best items as a list of classes, members kept and exact utilities. About 2 bytes per class, a few hundred bytes besides.
+For each look-alike they hold its features (float32), the utility of every class (16-bit fixed point, error below 1e-4
+of the best score), and its r best items as a list of classes, members kept and exact utilities. That is about 2 bytes
+per class, and a few hundred bytes besides.
 """
 
 import json
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 from tacit.checks import whole
 from tacit.errors import InvalidModel, NoLookAlikes
 from tacit.models import loops
-from tacit.models.classes import Classes
-from tacit.models.scorer import Progress, Scorer, require_usable, scored_in_parts
+from tacit.models.items import Classes
+from tacit.models.scorers import Progress, Scorer, require_usable, scored_in_parts
 
 FORMAT = "tacit-tables/1"
 _LEVELS = 65535  # of a 16-bit utility
@@ -29,7 +30,7 @@ _LEVELS = 65535  # of a 16-bit utility
 class Tables:
     """Row a of every field belongs to look-alike a. Columns of ``utilities`` are classes, candidates first."""
 
-    version: str  # of the store they were worked out from, and of r
+    version: str  # of the store that they were computed from, with r
     r: int
     features: NDArray[np.float32]
     starts: NDArray[np.signedinteger[Any]]  # where each list begins, and the end of the last
@@ -46,7 +47,7 @@ class Tables:
 
     @property
     def candidates(self) -> int:
-        """Columns before this one are classes that stand in somebody's top-r list."""
+        """How many classes stand in some top-r list. Their columns come first."""
         return int(self.items.size)
 
     def __len__(self) -> int:
@@ -63,9 +64,9 @@ class Tables:
     @cached_property
     def column_of(self) -> NDArray[np.int32]:
         """The column of each class."""
-        places = np.empty_like(self.columns)
-        places[self.columns] = np.arange(self.columns.size, dtype=np.int32)
-        return places
+        columns = np.empty_like(self.columns)
+        columns[self.columns] = np.arange(self.columns.size, dtype=np.int32)
+        return columns
 
     @cached_property
     def reach(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -73,12 +74,12 @@ class Tables:
         return self.features.min(axis=0), self.features.max(axis=0)
 
     def utilities_of(self, rows: NDArray[np.integer[Any]], classes: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
-        """Rows x classes, as floats."""
-        found: NDArray[np.float64] = self.utilities[rows[:, None], self.column_of[classes]] * np.float64(self.scale)
-        return found
+        """Utilities of rows x classes, as floats."""
+        values: NDArray[np.float64] = self.utilities[rows[:, None], self.column_of[classes]] * np.float64(self.scale)
+        return values
 
     def save(self, path: str | Path) -> None:
-        """Writes the tables to a file (safetensors), with a digest of what they hold."""
+        """Writes the tables to a file (safetensors), with a digest of their contents."""
         from safetensors.numpy import save_file
 
         arrays = self._arrays()
@@ -87,10 +88,11 @@ class Tables:
 
     @classmethod
     def load(cls, path: str | Path, version: str, *, mapped: bool = False) -> "Tables":
-        """Tables that were saved for this version of a store. Others are refused, because their slates would be another model's;
-        so are damaged ones, because compiled loops look nothing up twice.
+        """The tables that were saved for this version of a store.
 
-        ``mapped`` tables stay in the file: processes that map the same one share its pages. Replace such a file, never write to it.
+        Raises InvalidModel for the tables of another model, and for damaged ones, because compiled loops do not check
+        indices. ``mapped`` tables stay in the file: processes that map the same file share its pages. Replace such a
+        file, never write to it.
         """
         from safetensors import SafetensorError
 
@@ -103,7 +105,7 @@ class Tables:
         except FileNotFoundError:
             raise
         except (SafetensorError, OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
-            raise InvalidModel(f"{path} does not hold tables of this version of tacit: build them again.") from problem
+            raise InvalidModel(f"{path} has no tables of this version of tacit: build them again.") from problem
         if tables.version != version:
             raise InvalidModel(f"the tables in {path} belong to another model or r: build them again.")
         if not sound or not tables._consistent():
@@ -117,7 +119,7 @@ class Tables:
         }
 
     def _consistent(self) -> bool:
-        """Whether every index points into what it is an index of."""
+        """Whether every index lies within the array it points into."""
         n, classes, candidates = len(self.features), self.columns.size, self.items.size
         return bool(
             self.features.ndim == 2
@@ -137,51 +139,6 @@ class Tables:
         )
 
 
-def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    from safetensors import safe_open
-
-    with safe_open(path, framework="numpy") as file:
-        about = json.loads((file.metadata() or {}).get("tables", "{}"))
-        return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-
-
-_TYPES = {
-    "U8": "u1",
-    "U16": "<u2",
-    "I32": "<i4",
-    "I64": "<i8",
-    "F32": "<f4",
-}  # as the format names those that tables have
-
-
-def _mapped(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The same from a mapped file: the length of the header as 8 bytes, the header in JSON, then the arrays, each from .. to."""
-    # "c": what is written would stay in this process. Nothing is; but read-only arrays would have all loops compiled once more.
-    content = np.memmap(path, dtype=np.uint8, mode="c")
-    start = 8 + int.from_bytes(content[:8].tobytes(), "little")
-    header = json.loads(content[8:start].tobytes())
-    about = json.loads(header.pop("__metadata__", {}).get("tables", "{}"))
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, one in header.items():
-        first, end = one["data_offsets"]
-        part = np.asarray(content[start + first : start + end])
-        arrays[name] = part.view(_TYPES[one["dtype"]]).reshape(one["shape"])
-    return about, arrays
-
-
-def _digest(arrays: dict[str, NDArray[Any]]) -> str:
-    found = sha256()
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        found.update(array.data)
-    return found.hexdigest()
-
-
-def tables_version(store_version: str, r: int) -> str:
-    return f"{store_version}/r={r}"
-
-
 def build_tables(
     scorer: Scorer,
     look_alikes: NDArray[Any],
@@ -191,16 +148,19 @@ def build_tables(
     progress: Progress | None = None,
     compiled: bool | None = None,
 ) -> Tables:
-    """Scores every class for every look-alike once. Bounded memory beside the tables themselves."""
+    """Scores every class for every look-alike once.
+
+    ``r`` is the number of items in a top list. Memory beside the tables is bounded.
+    """
     whole("r", r, least=1)
     if not len(look_alikes):
-        raise NoLookAlikes("there are no look-alikes to work out tables for; fit the store with some.")
+        raise NoLookAlikes("the store has no look-alikes, and tables need them. Fit the store with look-alikes.")
     require_usable(scorer, look_alikes)
-    classes, work = scorer.classes, loops.chosen(compiled)
+    classes, work = scorer.classes, loops.choose(compiled)
     r = min(r, classes.n_items)
     utilities = np.empty((len(look_alikes), len(classes)), dtype=np.uint16)
     lists: list[tuple[NDArray[Any], NDArray[Any], NDArray[np.float32], NDArray[np.int64]]] = []
-    # A scorer need not tell its best score beforehand: the scale grows, and earlier rows are rescaled, where one exceeds it.
+    # The best score is not known beforehand: if a score exceeds the scale, the scale grows and earlier rows are rescaled.
     scale = np.float32(0.0)
 
     def use(first: int, scores: NDArray[np.float32]) -> None:
@@ -215,11 +175,11 @@ def build_tables(
 
     scored_in_parts(scorer, np.asarray(look_alikes, dtype=np.float32), use, progress)
     listed = np.concatenate([part[0] for part in lists])
-    stands = np.zeros(len(classes), dtype=np.bool_)
-    stands[listed] = True
-    candidates = np.flatnonzero(stands)
-    columns = np.concatenate([candidates, np.flatnonzero(~stands)]).astype(np.int32)
-    for first in range(0, len(utilities), 1024):  # in place and in parts: the table is the largest thing here
+    is_candidate = np.zeros(len(classes), dtype=np.bool_)
+    is_candidate[listed] = True
+    candidates = np.flatnonzero(is_candidate)
+    columns = np.concatenate([candidates, np.flatnonzero(~is_candidate)]).astype(np.int32)
+    for first in range(0, len(utilities), 1024):  # in place and in parts, because the table is large
         utilities[first : first + 1024] = utilities[first : first + 1024][:, columns]
     return Tables(
         version=tables_version(store_version, r),
@@ -239,19 +199,61 @@ def build_tables(
     )
 
 
+def tops_of(
+    work: ModuleType, scores: NDArray[np.float32], classes: Classes, r: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32], NDArray[np.int64]]:
+    """The top-r lists of some rows, one after another: classes, members kept, utilities; and each list's length."""
+    classes_listed, kept, lengths = work.top_lists(scores, classes.sizes, classes.starts, classes.members, r)
+    inside = np.arange(classes_listed.shape[1]) < lengths[:, None]
+    rows = np.repeat(np.arange(len(scores)), lengths)
+    listed = classes_listed[inside]
+    small = np.uint16 if len(classes) <= 1 << 16 else np.int32
+    few = np.uint8 if r < 256 else np.int32
+    return listed.astype(small), kept[inside].astype(few), scores[rows, listed], lengths
+
+
+def tables_version(store_version: str, r: int) -> str:
+    """The version of tables for this store and list length."""
+    return f"{store_version}/r={r}"
+
+
 def _starts(lengths: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
     ends = np.concatenate([[0], np.cumsum(lengths)])
     return ends.astype(np.int32 if ends[-1] < 1 << 31 else np.int64)
 
 
-def tops_of(
-    work: ModuleType, scores: NDArray[np.float32], classes: Classes, r: int
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32], NDArray[np.int64]]:
-    """The top-r lists of some rows, one after another: classes, members kept, utilities; and each list's length."""
-    found, kept, lengths = work.top_lists(scores, classes.sizes, classes.starts, classes.members, r)
-    inside = np.arange(found.shape[1]) < lengths[:, None]
-    rows = np.repeat(np.arange(len(scores)), lengths)
-    listed = found[inside]
-    small = np.uint16 if len(classes) <= 1 << 16 else np.int32
-    few = np.uint8 if r < 256 else np.int32
-    return listed.astype(small), kept[inside].astype(few), scores[rows, listed], lengths
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What `Tables.save` wrote, and its metadata."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        about = json.loads((file.metadata() or {}).get("tables", "{}"))
+        return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+
+
+# The format's names of the types that tables have.
+_TYPES = {"U8": "u1", "U16": "<u2", "I32": "<i4", "I64": "<i8", "F32": "<f4"}
+
+
+def _mapped(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """`_read` from a mapped file: 8 bytes with the length of the header, the header in JSON, then the arrays."""
+    # Mode "c" keeps writes in this process. Nothing is written, but read-only arrays would make numba compile all loops again.
+    content = np.memmap(path, dtype=np.uint8, mode="c")
+    start = 8 + int.from_bytes(content[:8].tobytes(), "little")
+    header = json.loads(content[8:start].tobytes())
+    about = json.loads(header.pop("__metadata__", {}).get("tables", "{}"))
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, tensor in header.items():
+        first, end = tensor["data_offsets"]
+        part = np.asarray(content[start + first : start + end])
+        arrays[name] = part.view(_TYPES[tensor["dtype"]]).reshape(tensor["shape"])
+    return about, arrays
+
+
+def _digest(arrays: dict[str, NDArray[Any]]) -> str:
+    digest = sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.data)
+    return digest.hexdigest()

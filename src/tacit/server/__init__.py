@@ -1,28 +1,22 @@
 """The server: sees released values and public data only. It cannot reach a mechanism."""
 
-from tacit.models.policy_choice import Spread
-from tacit.server.algorithms import Algorithm, LocalModel, Settings
-from tacit.server.blind_tokens import BlindTokens, OnDisk, PlainTokens
-from tacit.server.clicks import ClickEstimate, click_estimate
-from tacit.server.counterfactual import Estimate, Exploration, Explored, estimate
-from tacit.server.federation import Federation, Verdict
-from tacit.server.listings import Listings
-from tacit.server.multi_selection import MultiSelection
-from tacit.server.policies import View
-from tacit.server.population import Population
-from tacit.server.pricing import PriceRule, Ranking, ranked
-from tacit.server.private_selection import PrivateSelection
+from tacit.models.private_selection import Spread
+from tacit.server.clicks import ClickEstimate, Estimate, Exploration, ExploredOffer, click_estimate, estimate
+from tacit.server.federated_prototypes import Federation, Verdict
+from tacit.server.listings import Listings, Population, PriceRule, Ranking, listings_of, ranked
+from tacit.server.multi_selection import Algorithm, AnswerSettings, LocalModel, MultiSelection
+from tacit.server.private_selection import PrivateSelection, View
 from tacit.server.private_slates import PrivateSlates
-from tacit.server.shuffled import SettledBatch, ShuffledSelection
-from tacit.server.store_listings import listings_of
+from tacit.server.shuffled import BlindTokens, OnDisk, PlainTokens, SettledBatch, ShuffledSelection
 
 __all__ = [
     "Algorithm",
+    "AnswerSettings",
     "BlindTokens",
     "ClickEstimate",
     "Estimate",
     "Exploration",
-    "Explored",
+    "ExploredOffer",
     "Federation",
     "Listings",
     "LocalModel",
@@ -34,7 +28,6 @@ __all__ = [
     "PrivateSelection",
     "PrivateSlates",
     "Ranking",
-    "Settings",
     "SettledBatch",
     "ShuffledSelection",
     "Spread",

@@ -1,7 +1,9 @@
-"""Slates at the server, from what a curator released once: noisy counts or a noisy kernel. Any number of them, for anybody, free.
+"""Private slates at the server, from one release of a curator: noisy counts or a noisy kernel.
 
-server = PrivateSlates(curator.popularity(epsilon=1), features)
-slate = server.slate(k=10)
+    server = PrivateSlates(curator.popularity(epsilon=1), features)
+    slate = server.slate(k=10)
+
+Slates are post-processing of the release: you can make any number of them for any reader at no further cost.
 """
 
 from typing import cast
@@ -12,15 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee
 from tacit.messages.private_slates import Popularity, Similarity, Slate
-from tacit.models.dpp.coins import RngCoins
-from tacit.models.dpp.kernels import checked_features, checked_size
-from tacit.models.released_slates import ALPHA, from_counts, from_kernel
+from tacit.models.dpp.laws import RngCoins, checked_features, checked_size
+from tacit.models.dpp.tempered import ALPHA, from_counts, from_kernel
 
 
 class PrivateSlates:
-    """What was released, and public ``features``, one row for each of its items, in their order (for counts; a kernel needs none).
+    """Makes slates from a ``release`` and from public ``features``: one row for each released item, in their order.
 
-    ``rng`` is for slates that are drawn. It protects nobody, and need not: what it draws from is released already.
+    A kernel takes no features. ``rng`` draws slates; it is experiment randomness, because its input is already released.
     """
 
     def __init__(
@@ -31,9 +32,9 @@ class PrivateSlates:
         rng: np.random.Generator | None = None,
     ) -> None:
         if not isinstance(release, (Popularity, Similarity)):
-            raise InvalidParameter("slates are made from a Popularity or a Similarity that a curator released.")
+            raise InvalidParameter("release must be a Popularity or a Similarity that a curator released.")
         if isinstance(release, Similarity) and features is not None:
-            raise InvalidParameter("a kernel says itself how alike items are: leave `features` out.")
+            raise InvalidParameter("a kernel already contains the similarity of items: leave `features` out.")
         self.features = None if features is None else checked_features(features)
         if self.features is not None and len(self.features) != len(release):
             raise InvalidParameter(
@@ -47,28 +48,27 @@ class PrivateSlates:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Of the release, and of all slates from it together."""
+        """The guarantee of the release. It covers all slates made from it together."""
         return self.release.guarantee
 
     def slate(
         self, k: int = 10, *, drawn: bool = False, alpha: float = ALPHA, weights: ArrayLike | None = None
     ) -> Slate:
-        """The greedy slate, in the order of its choice; or, ``drawn``, another one each time, of items that are as different.
+        """The greedy slate, in the order of choice. With ``drawn``, a random slate of items that are as different.
 
-        ``alpha`` weighs quality against difference (counts only). ``weights`` from 0 to 1 are a reader's own wishes, one for
-        each item: they stay here, and what she gets is for her.
+        ``alpha`` weighs quality against diversity (counts only). ``weights`` from 0 to 1 are one reader's wishes, one for each
+        item; the slate is then for this reader, and the weights are not stored.
         """
         k = checked_size(k, len(self.release))
         coins = self._coins if drawn else None
-        wishes = self._wishes(weights)
+        wishes = self._checked_weights(weights)
         if isinstance(self.release, Popularity):
             chosen = from_counts(self.release.counts() * wishes, self.features, k, alpha=alpha, coins=coins)
         else:
             chosen = from_kernel(wishes[:, None] * self.release.kernel() * wishes, k, coins=coins)
-        items = tuple(self.release.items[place] for place in chosen.tolist())
-        return Slate(items, "counts" if isinstance(self.release, Popularity) else "kernel", self.guarantee)
+        return Slate.from_message(self.release, chosen, "counts" if isinstance(self.release, Popularity) else "kernel")
 
-    def _wishes(self, weights: ArrayLike | None) -> NDArray[np.float64]:
+    def _checked_weights(self, weights: ArrayLike | None) -> NDArray[np.float64]:
         if weights is None:
             return np.ones(len(self.release))
         try:

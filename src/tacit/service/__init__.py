@@ -1,27 +1,21 @@
-"""The service: HTTP shells around two parties, as two applications in two processes.
+"""The service: two HTTP applications, one for the server and one for the curator, in two processes.
 
-``server_app`` sees releases only: signals, impressions, released models. ``curator_app`` holds raw ratings. Neither imports
-the other. Importing this room needs no web framework: its names are loaded when first used.
+``server_app`` sees releases only: signals, impressions, released models. ``curator_app`` holds raw ratings. Neither
+imports the other. Names are loaded on first use, so importing this package needs no web framework.
 """
 
 from typing import TYPE_CHECKING
 
-from tacit.loading import on_demand
+from tacit.loading import lazy
 
 if TYPE_CHECKING:
     from tacit.service import curator_app, run, server_app
     from tacit.service.settings import Settings, read_settings
     from tacit.service.versions import Version, publish
-
-_HOMES = {
-    "settings": ["Settings", "read_settings"],
-    "versions": ["Version", "publish"],
-}
-_MODULES = [
-    "curator_app",
-    "run",
-    "server_app",
-]
+else:
+    __getattr__, __dir__ = lazy(
+        __name__, "curator_app run server_app", settings="Settings read_settings", versions="Version publish"
+    )
 
 __all__ = [
     "Settings",
@@ -32,6 +26,3 @@ __all__ = [
     "run",
     "server_app",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES, _MODULES)

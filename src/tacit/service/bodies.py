@@ -1,17 +1,82 @@
 """What comes in and goes out: JSON, or the compact binary form; whichever the caller uses and asks for."""
 
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import orjson
+from msgspec import Meta, Struct
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from tacit.service.problems import Problem
+from tacit import errors
+from tacit.errors import TacitError
+from tacit.messages.codec import Schema, characters, closed, or_null, reference, schema_of
+from tacit.messages.multi_selection import Reply, Request
+from tacit.messages.private_selection import Candidate, Engagement, Impression, Offer, OfferRequest, Policy
+from tacit.messages.private_slates import Popularity, Slate
+
+# Problems are application/problem+json (RFC 9457) with a stable code. They contain no private value, token or address.
+
+MEDIA_TYPE = "application/problem+json"
+_STATUS: dict[str, int] = {
+    "malformed-body": 400,
+    "unauthorised": 401,
+    "forbidden": 403,
+    "not-found": 404,
+    "method-not-allowed": 405,
+    "not-acceptable": 406,
+    "too-slow": 408,
+    "too-large": 413,
+    "unsupported-media-type": 415,
+    "too-many-requests": 429,
+    "internal-error": 500,
+    "not-ready": 503,
+    errors.InvalidMessage.code: 422,
+    errors.InvalidParameter.code: 422,
+    errors.UnknownName.code: 404,
+    errors.UnknownSubject.code: 404,
+    errors.Conflict.code: 409,
+    errors.BudgetExhausted.code: 409,
+    errors.GuaranteeRefused.code: 409,
+    errors.LedgerUnavailable.code: 503,
+    errors.SystemNoiseUnavailable.code: 503,
+}
+CODES = frozenset(_STATUS)
+TRY_AGAIN = {"Retry-After": "1"}
+
+
+class Problem(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, code: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(code)
+        self.code, self.detail, self.status = code, detail, _STATUS[code]
+        self.headers = dict(headers or {})
+
+    def response(self) -> Response:
+        content = {
+            "type": f"urn:tacit:{self.code}",
+            "code": self.code,
+            "title": self.code.replace("-", " ").capitalize(),
+            "status": self.status,
+            "detail": self.detail,
+        }
+        return Response(orjson.dumps(content), self.status, self.headers, MEDIA_TYPE)
+
+
+def problem_of(error: TacitError) -> Problem:
+    """An error of the library, as an answer. What is the operator's affair alone, such as a damaged ledger, is not told."""
+    if error.code not in _STATUS:
+        return Problem("internal-error", "the server could not do this; its log says why.")
+    detail = str(error).removeprefix(f"{error.code}: ")
+    if _STATUS[error.code] == 503:
+        return Problem(error.code, "this cannot be written or drawn now; nothing was counted. Try again.", TRY_AGAIN)
+    return Problem(error.code, detail)
+
 
 BINARY, JSON = "application/vnd.tacit", "application/json"
 T = TypeVar("T")
@@ -122,3 +187,153 @@ def answered(message: Message, form: str, headers: dict[str, str] | None = None)
 
 def told(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(orjson.dumps(content), status, headers, JSON)
+
+
+# The messages as JSON Schema, for the OpenAPI document, derived from their types. The messages themselves check more than a schema
+# can say. What only a route answers with is described here.
+
+
+class PopularityRequest(Struct, forbid_unknown_fields=True):
+    """What a curator's ``/v1/popularity`` takes; every member may be left out."""
+
+    epsilon: Annotated[float, Meta(gt=0, le=100)] = 1.0
+
+
+class SlateRequest(PopularityRequest, forbid_unknown_fields=True):
+    """What a curator's ``/v1/slates`` takes; every member may be left out."""
+
+    k: Annotated[int, Meta(ge=1, le=1000)] = 10
+    slates: Annotated[int, Meta(ge=1, le=10**6)] = 1
+    request_id: Annotated[str, characters(1, 100)] | None = None
+
+
+def _whole(least: int, most: int) -> Schema:
+    return {"type": "integer", "minimum": least, "maximum": most}
+
+
+def _list(of: Schema) -> Schema:
+    return {"type": "array", "items": of}
+
+
+def _extensible(schema: Schema, *names: str) -> Schema:
+    """An answer to which later versions may add members; with ``names``, only these are described."""
+    members = {name: one for name, one in schema["properties"].items() if name in (names or schema["properties"])}
+    return {"type": "object", "properties": members, "required": list(members)}
+
+
+def _restricted(schema: Schema, **members: Schema) -> Schema:
+    """A message some of whose members have fewer values here."""
+    return {**schema, "properties": {**schema["properties"], **members}}
+
+
+_NUMBER: Schema = {"type": "number"}
+_SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+_TEXT: Schema = {"type": "string"}
+_DAY: Schema = {"type": "string", "format": "date"}
+_DIGITS: Schema = {"type": "string", "pattern": "^[0-9]+$"}
+_COUNT = _whole(0, 2**63)
+_ID: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+_GUARANTEE = reference("Guarantee")
+_BILL = {"impressions": _COUNT, "micros": _DIGITS}
+
+SCHEMAS: dict[str, Schema] = {
+    "Problem": {
+        **_extensible(
+            closed(
+                type=_TEXT,
+                code={"type": "string", "enum": sorted(CODES)},
+                title=_TEXT,
+                status=_whole(400, 599),
+                detail=_TEXT,
+            )
+        ),
+        "description": "RFC 9457. `code` is stable.",
+    },
+    "Guarantee": _extensible(
+        closed(
+            epsilon={"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "const": "inf"}]},
+            delta=_NUMBER,
+            protects={},
+            assumes=_list(_TEXT),
+        )
+    ),
+    "Request": _restricted(Request.schema(), simulated={"type": "boolean", "const": False}),
+    "Reply": Reply.schema(),
+    "Catalogue": _extensible(
+        closed(
+            version={"type": "integer", "const": 1},
+            name=_TEXT,
+            model=_TEXT,
+            features={"type": "object"},
+            ids=_list(_ID),
+            titles=or_null(_list(_TEXT)),
+            genres=_list(_list({"type": "integer"})),
+        )
+    ),
+    "OfferRequest": OfferRequest.schema(),
+    "Policy": Policy.schema(),
+    "Candidate": Candidate.schema(),
+    "Offer": _restricted(Offer.schema(), batch={"type": "null"}),  # this service shuffles no reports
+    "Impression": Impression.schema(),
+    "Engagement": Engagement.schema(),
+    "Outcome": closed(outcome={"type": "string", "enum": ["ok", "duplicate", "conflict", "unknown", "expired"]}),
+    "Counts": closed(items=_list(closed(item=_TEXT, title=_TEXT, **_BILL))),
+    "Statement": closed(first_day=_DAY, last_day=_DAY, **_BILL, items=_list(closed(item=_TEXT, **_BILL))),
+    "Clicks": closed(clicks=_NUMBER, sd=_NUMBER, received=_COUNT),
+    "Slate": _extensible(Slate.schema()),
+    "ServedSlate": closed(
+        slate=reference("Slate"), titles=_list(_TEXT), diversity=or_null(_SHARE), liking=or_null(_SHARE)
+    ),
+    "SlateReleases": closed(
+        releases=_list(closed(name=_TEXT, items=_whole(1, 10**6), guarantee=_GUARANTEE)), together=or_null(_GUARANTEE)
+    ),
+    "Releases": closed(releases=_list(closed(name=_TEXT, kind=_TEXT, guarantee=_GUARANTEE))),
+    "Model": _extensible(
+        closed(
+            version=_TEXT,
+            store=_TEXT,
+            name=_TEXT,
+            items=_whole(0, 10**9),
+            look_alikes=_whole(0, 10**9),
+            guarantee=_GUARANTEE,
+            published=_whole(0, 2**53),
+        )
+    ),
+    "SlateRequest": schema_of(SlateRequest),
+    "PopularityRequest": schema_of(PopularityRequest),
+    "Popularity": _extensible(Popularity.schema(), "items", "steps", "guarantee"),
+    "LedgerStatement": {"type": "object", "required": ["subject", "charges", "spent", "windows", "promised"]},
+    "Messages": closed(messages=_list(_TEXT)),
+    "Kept": closed(name=_TEXT),
+    "State": closed(state=_TEXT),
+}
+KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "tacit_<id>_<secret>, from `tacit keys add`. Devices need none.",
+}
+
+
+def in_forms(name: str, *, binary: bool = False) -> Schema:
+    """A body in JSON and, if there is one, in its compact binary form."""
+    content: Schema = {JSON: {"schema": reference(name)}}
+    return {**content, BINARY: {"schema": {"type": "string", "format": "binary"}}} if binary else content
+
+
+def body(name: str, *, binary: bool = False) -> Schema:
+    return {"requestBody": {"required": True, "content": in_forms(name, binary=binary)}}
+
+
+def answers(name: str | None, *codes: int, binary: bool = False, empty: int | None = None) -> dict[int | str, Schema]:
+    """What may come back: a message, and problems with these statuses. Limits, and what goes wrong inside, hold everywhere."""
+    found: dict[int | str, Schema] = {}
+    if name is not None:
+        found[200] = {"description": name, "content": in_forms(name, binary=binary)}
+    if empty is not None:
+        found[empty] = {"description": "nothing"}
+    return found | dict.fromkeys(sorted({*codes, 429, 500, 503}), PROBLEM)
+
+
+PROBLEM: Schema = {"description": "a problem", "content": {MEDIA_TYPE: {"schema": reference("Problem")}}}
+WITH_BODY = (400, 408, 413, 415, 422)
+KEYED: Schema = {"security": [{"key": []}]}

@@ -1,15 +1,14 @@
-"""The curator's application: raw ratings, a ledger beside them, and releases for whoever has an operator's key.
+"""The curator's application: raw ratings, a ledger beside them, and releases for callers with an operator's key.
 
-A process of its own. What it sends is a release and carries its guarantee; every one is charged before it is drawn.
+It runs in its own process. It sends releases only; each carries its guarantee, and is charged before it is drawn.
 """
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from fastapi import APIRouter, FastAPI
 from starlette.requests import Request as HttpRequest
@@ -18,53 +17,53 @@ from starlette.types import ASGIApp
 
 from tacit.curator import Curator
 from tacit.data import load_ratings
-from tacit.errors import InvalidMessage, InvalidParameter
+from tacit.errors import InvalidParameter
 from tacit.ledger import Budget, PrivacyLedger
 from tacit.ledger.overview import read_noted_head
-from tacit.messages import fields
-from tacit.service import logs
-from tacit.service import metrics as counted
-from tacit.service.applications import application
-from tacit.service.bodies import json_of, told
-from tacit.service.keys import Keys, Scope
-from tacit.service.schemas import KEYED, WITH_BODY, answers, body
+from tacit.messages.codec import read
+from tacit.service import telemetry
+from tacit.service.application import application
+from tacit.service.bodies import KEYED, WITH_BODY, PopularityRequest, SlateRequest, answers, body, json_of, told
+from tacit.service.keys import KeyRing, Scope
 from tacit.service.settings import Settings, read_settings
 from tacit.service.state import allowed, watch_keys, watch_parent
 
 R = TypeVar("R")
 router = APIRouter(tags=["curator"])
-_NAMES = {"k", "epsilon", "slates", "request_id"}
-_MOST_K, _MOST_EPSILON, _MOST_SLATES = 1000, 100.0, 10**6
 
 
 @dataclass
 class CuratorState:
-    keys: Keys
+    """What the routes share. All work with the ratings goes through one thread."""
+
+    keys: KeyRing
     curator: Curator
     thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="curator"))
 
     async def alone(self, work: Callable[[], R]) -> R:
-        """One after the other: a draw reads all ratings, and a second one gains nothing by waiting for memory."""
+        """Runs work alone: a draw reads all ratings, and two draws at once would only compete for memory."""
         return await asyncio.get_running_loop().run_in_executor(self.thread, work)
 
 
 def create() -> ASGIApp:
-    logs.set_up()
-    with logs.told_if_it_fails(ends=True):
+    """The application for uvicorn: settings from the environment, logs as JSON."""
+    telemetry.set_up()
+    with telemetry.log_failure(ends=True):
         return create_app(read_settings())
 
 
 def create_app(settings: Settings) -> ASGIApp:
-    keys = Keys(settings.keys_file)
+    """The application. It reads the ratings and opens the ledger when it starts."""
+    keys = KeyRing(settings.keys_file)
     if settings.data is None:
-        raise InvalidParameter("a curator holds ratings: name them, tacit serve --curator movielens-small.")
+        raise InvalidParameter("a curator needs ratings; for example: tacit serve --curator movielens-small.")
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        with logs.told_if_it_fails():
+        with telemetry.log_failure():
             state = CuratorState(keys, await asyncio.to_thread(_curator, settings))
         app.state.curator = state
-        watching = [asyncio.create_task(one) for one in (watch_keys(keys), watch_parent())]
+        watching = [asyncio.create_task(work) for work in (watch_keys(keys), watch_parent())]
         try:
             yield
         finally:
@@ -72,7 +71,7 @@ def create_app(settings: Settings) -> ASGIApp:
                 task.cancel()
             state.thread.shutdown()
             state.curator.ledger.close()
-            counted.leave()
+            telemetry.leave()
 
     return application("tacit curator", [router], settings, keys, lifespan)[1]
 
@@ -84,16 +83,15 @@ def create_app(settings: Settings) -> ASGIApp:
     response_class=Response,
 )
 async def slate(http: HttpRequest) -> Response:
-    """One slate, charged to everybody's budget and then drawn. The same ``request_id`` again is the same slate, for nothing."""
+    """One slate, charged to everybody's budget and then drawn. The same ``request_id`` gives the same slate again, free
+    of charge."""
     state = _state(http)
-    asked = _asked(await json_of(http), _NAMES)
-    found = await state.alone(
-        lambda: state.curator.slate(
-            asked["k"], asked["epsilon"], slates=asked["slates"], request_id=asked["request_id"]
-        )
+    request: SlateRequest = read(await json_of(http), SlateRequest, "a request for a slate")
+    release = await state.alone(
+        lambda: state.curator.slate(request.k, request.epsilon, slates=request.slates, request_id=request.request_id)
     )
-    counted.PAID.labels("slate").inc()
-    return told(found.to_json())
+    telemetry.PAID.labels("slate").inc()
+    return told(release.to_json())
 
 
 @router.post(
@@ -105,29 +103,30 @@ async def slate(http: HttpRequest) -> Response:
 async def popularity(http: HttpRequest) -> Response:
     """Noisy counts for any number of slates: charged and drawn once, then always the same."""
     state = _state(http)
-    asked = _asked(await json_of(http), {"epsilon"})
-    found = await state.alone(lambda: state.curator.popularity(asked["epsilon"]))
-    counted.PAID.labels("popularity").inc()
-    return told(found.to_json())
+    request: PopularityRequest = read(await json_of(http), PopularityRequest, "a request for counts")
+    release = await state.alone(lambda: state.curator.popularity(request.epsilon))
+    telemetry.PAID.labels("popularity").inc()
+    return told(release.to_json())
 
 
 @router.get(
     "/v1/statement", responses=answers("LedgerStatement", 401, 403), openapi_extra=KEYED, response_class=Response
 )
 async def statement(http: HttpRequest) -> Response:
-    """What was charged, and what is left."""
+    """What was charged, and what is left of the budget."""
     state = _state(http)
     return told((await state.alone(state.curator.statement)).to_json())
 
 
 @router.get("/healthz", responses=answers("State"), response_class=Response)
 async def health() -> Response:
+    """Whether this process answers at all."""
     return told({"state": "alive"})
 
 
 @router.get("/readyz", responses=answers("State"), response_class=Response)
 async def readiness(http: HttpRequest) -> Response:
-    """Whether ratings are loaded and the ledger can be read."""
+    """Whether the ratings are loaded and the ledger can be read."""
     state = cast(CuratorState, http.app.state.curator)
     await state.alone(state.curator.statement)
     return told({"state": "ready"})
@@ -135,13 +134,17 @@ async def readiness(http: HttpRequest) -> Response:
 
 @router.get("/metrics", responses=answers(None, 401, 403), openapi_extra=KEYED, response_class=Response)
 async def metrics(http: HttpRequest) -> Response:
+    """Counts and times for Prometheus."""
     _state(http)
-    content, media_type = counted.exposition()
+    content, media_type = telemetry.exposition()
     return Response(content, headers={"Content-Type": media_type})
 
 
-def opened_ledger(settings: Settings) -> PrivacyLedger:
-    """It is never made by the way: one that was lost must not look like a fresh budget. With a noted head, nor an old copy."""
+def open_ledger(settings: Settings) -> PrivacyLedger:
+    """Opens the curator's ledger, and never creates one: a lost ledger must not turn into a fresh budget.
+
+    With a noted head (`tacit ledger show --head`), an older copy of the ledger is refused, too.
+    """
     head = None
     if settings.head is not None:
         try:
@@ -152,11 +155,11 @@ def opened_ledger(settings: Settings) -> PrivacyLedger:
 
 
 def _curator(settings: Settings) -> Curator:
-    """Without a budget of its own, under the one that was agreed before, or else an epsilon of 1."""
-    given = settings.budget_epsilon
-    budget = None if given is None else Budget(given, delta=settings.budget_delta)
+    """The curator, with the budget in the settings; by default the budget agreed before, or an epsilon of 1."""
+    epsilon = settings.budget_epsilon
+    budget = None if epsilon is None else Budget(epsilon, delta=settings.budget_delta)
     ratings = load_ratings(cast(str, settings.data))
-    ledger = opened_ledger(settings)
+    ledger = open_ledger(settings)
     try:
         return Curator(ratings, ledger=ledger, budget=budget, subject=settings.subject)
     except BaseException:
@@ -168,19 +171,3 @@ def _state(http: HttpRequest) -> CuratorState:
     state = cast(CuratorState, http.app.state.curator)
     allowed(state.keys, http, Scope.OPERATOR)
     return state
-
-
-def _asked(value: object, names: set[str]) -> dict[str, Any]:
-    """The wishes that a caller named, with the usual ones for the rest."""
-    if not isinstance(value, dict) or not set(value) <= names:
-        raise InvalidMessage(f"a wish is an object with some of {', '.join(sorted(names))}.")
-    epsilon = fields.real(value.get("epsilon", 1.0), "$.epsilon")
-    if not 0.0 < epsilon <= _MOST_EPSILON or not math.isfinite(epsilon):
-        raise InvalidMessage(f"expected an epsilon above 0 and at most {_MOST_EPSILON:g} at $.epsilon.")
-    named = value.get("request_id")
-    return {
-        "epsilon": epsilon,
-        "k": fields.whole(value.get("k", 10), "$.k", least=1, most=_MOST_K),
-        "slates": fields.whole(value.get("slates", 1), "$.slates", least=1, most=_MOST_SLATES),
-        "request_id": None if named is None else fields.text(named, "$.request_id", least=1, most=100),
-    }

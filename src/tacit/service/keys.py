@@ -1,6 +1,7 @@
-"""API keys: 256 random bits each, kept as digests with what they may do. Devices need none.
+"""API keys of a service: 256 random bits each, stored as digests with what they allow. Devices need none.
 
-The file is small, replaced as a whole, and read again when it changes: a key that is revoked ends within seconds, in every worker.
+The file is small, replaced as a whole, and read again when it changes: a revoked key ends within seconds, in every
+worker.
 """
 
 import hmac
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
-from tacit.service.disk import alone, put
+from tacit.files import OWNER_ONLY, lock, replace
 
 _TEXT = re.compile(r"tacit_([0-9a-f]{8})_([A-Za-z0-9_-]{43})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,59}")
@@ -25,52 +26,58 @@ _FORMAT = 1
 
 
 class Scope(StrEnum):
+    """What a key allows."""
+
     OPERATOR = "operator"  # metrics, all statements, a curator's releases
-    STATEMENTS = "statements"  # what was shown and is owed, for the items that the key names
+    STATEMENTS = "statements"  # what was shown and is owed, for the items of the key
     ENTITY = "entity"  # the messages of one entity of a federation
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
+    """A key as it is stored."""
+
     id: str
     name: str
     scope: Scope
-    digest: str  # SHA-256 of the whole key; it has 256 random bits, so that nothing slower is needed
+    digest: str  # SHA-256 of the whole key: with 256 random bits nothing slower is needed
     items: tuple[str, ...] = ()  # of an advertiser
     entity: str = ""
-    expires: str = ""  # the last day on which it holds, UTC; empty: until it is revoked
+    expires: str = ""  # the last day on which it is valid, UTC; empty: until it is revoked
 
-    def holds(self, today: date) -> bool:
+    def is_valid(self, today: date) -> bool:
+        """Whether the key has not expired."""
         return not self.expires or today.isoformat() <= self.expires
 
 
 def issue(
     file: Path, name: str, scope: Scope, *, items: Iterable[str] = (), entity: str = "", expires: date | None = None
 ) -> str:
-    """A new key, which is told here and never again."""
+    """Adds a key to the file and returns it. Only its digest is stored, so it cannot be read again."""
     items = tuple(items)
     if not _NAME.fullmatch(name):
-        raise InvalidParameter("the name of a key has 1 to 60 letters, digits, spaces, dots and hyphens.")
+        raise InvalidParameter("the name of a key must have 1 to 60 letters, digits, spaces, dots and hyphens.")
     if (scope is Scope.STATEMENTS) != bool(items):
-        raise InvalidParameter("a key for statements, and no other, names the items it is for.")
+        raise InvalidParameter("name items for a key with the scope statements, and for no other key.")
     if (scope is Scope.ENTITY) != bool(entity):
-        raise InvalidParameter("a key for an entity, and no other, names it.")
+        raise InvalidParameter("name an entity for a key with the scope entity, and for no other key.")
     id = os.urandom(4).hex()
     text = f"tacit_{id}_{urlsafe_b64encode(os.urandom(32)).decode().rstrip('=')}"
     day = "" if expires is None else expires.isoformat()
     file.parent.mkdir(parents=True, exist_ok=True)
-    with alone(file.parent):  # of two at once the later would bring back what the earlier has revoked
+    with lock(file.parent):  # of two changes at once, the later would bring back a key that the earlier revoked
         keys = read(file)
         if any(key.name == name for key in keys):
-            raise InvalidParameter("there is a key of that name: revoke it first, or take another name.")
+            raise InvalidParameter("a key of that name exists: revoke it first, or choose another name.")
         _write(file, [*keys, Key(id, name, scope, _digest(text), items, entity, day)])
     return text
 
 
 def revoke(file: Path, name: str) -> None:
+    """Deletes a key from the file. Raises UnknownName if there is none of that name."""
     if not file.parent.is_dir():
         raise _no_such_key()
-    with alone(file.parent):
+    with lock(file.parent):
         keys = read(file)
         left = [key for key in keys if key.name != name]
         if len(left) == len(keys):
@@ -79,35 +86,37 @@ def revoke(file: Path, name: str) -> None:
 
 
 def _no_such_key() -> UnknownName:
-    return UnknownName("there is no key of that name: `tacit keys list` names them.")
+    return UnknownName("there is no key of that name; `tacit keys list` lists them.")
 
 
 def read(file: Path) -> list[Key]:
-    """All keys; none where there is no file."""
+    """All keys in the file; an empty list if there is no file."""
     try:
-        found = json.loads(file.read_bytes())
-        if found["format"] != _FORMAT:
+        content = json.loads(file.read_bytes())
+        if content["format"] != _FORMAT:
             raise ValueError
-        return [_checked(one) for one in found["keys"]]
+        return [_checked(about) for about in content["keys"]]
     except FileNotFoundError:
         return []
     except PermissionError:
-        raise InvalidData(f"the user that this runs as may not read {file}: chown it to that user.") from None
+        raise InvalidData(f"{file} may not be read by the user that runs this. Change its owner with chown.") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InvalidData(f"{file} holds no keys as tacit writes them: restore a backup, or issue new ones.") from None
+        raise InvalidData(
+            f"{file} is not a file of keys that tacit wrote. Restore a backup, or add new keys to a new file."
+        ) from None
 
 
-def _checked(one: dict[str, Any]) -> Key:
-    texts = [value for name, value in one.items() if name != "items"]
-    if type(one["items"]) is not list or not all(isinstance(text, str) for text in [*texts, *one["items"]]):
+def _checked(about: dict[str, Any]) -> Key:
+    texts = [value for name, value in about.items() if name != "items"]
+    if type(about["items"]) is not list or not all(isinstance(text, str) for text in [*texts, *about["items"]]):
         raise ValueError
-    day = one["expires"]
-    if not one["digest"].isascii() or (day and date.fromisoformat(day).isoformat() != day):
+    day = about["expires"]
+    if not about["digest"].isascii() or (day and date.fromisoformat(day).isoformat() != day):
         raise ValueError
-    return Key(**{**one, "scope": Scope(one["scope"]), "items": tuple(one["items"])})
+    return Key(**{**about, "scope": Scope(about["scope"]), "items": tuple(about["items"])})
 
 
-class Keys:
+class KeyRing:
     """The keys of a running service."""
 
     def __init__(self, file: Path) -> None:
@@ -116,7 +125,7 @@ class Keys:
         self.refresh()
 
     def refresh(self) -> None:
-        """Reads the file again if it was replaced. A file that cannot be read leaves what is known."""
+        """Reads the file again if it was replaced. Raises if it cannot be read; the known keys then stay."""
         try:
             about = self._file.stat()
             state = (about.st_mtime_ns, about.st_ino)
@@ -126,12 +135,12 @@ class Keys:
             self._keys, self._seen = {key.id: key for key in read(self._file)}, state
 
     def find(self, authorization: str) -> Key | None:
-        """The key of a header ``Bearer tacit_...``, if it is one and still holds."""
+        """The key of a header ``Bearer tacit_...``; None if there is none or it has expired."""
         match = _TEXT.fullmatch(authorization.removeprefix("Bearer ")) if authorization.startswith("Bearer ") else None
         key = None if match is None else self._keys.get(match[1])
         if key is None or match is None or not hmac.compare_digest(key.digest, _digest(match[0])):
             return None
-        return key if key.holds(datetime.now(UTC).date()) else None
+        return key if key.is_valid(datetime.now(UTC).date()) else None
 
 
 def _digest(text: str) -> str:
@@ -139,6 +148,5 @@ def _digest(text: str) -> str:
 
 
 def _write(file: Path, keys: Iterable[Key]) -> None:
-    """Whole or not at all, for its owner only."""
     content = json.dumps({"format": _FORMAT, "keys": [asdict(key) for key in keys]}, indent=1)
-    put(file, content.encode() + b"\n")
+    replace(file, content.encode() + b"\n", mode=OWNER_ONLY, inherit_owner=True)

@@ -1,4 +1,5 @@
-"""Slates over HTTP, from what a curator released once; and the releases themselves, which may be sent to anybody."""
+"""Slates over HTTP, made from counts that a curator released once; and the releases themselves, which anybody may
+have."""
 
 from typing import Annotated, Any
 
@@ -8,18 +9,14 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from tacit.messages.private_slates import Slate
-from tacit.models.dpp.tempered import MOST_NATS
-from tacit.models.released_slates import ALPHA
-from tacit.service.bodies import JSON, told
-from tacit.service.pacing import Pace
-from tacit.service.problems import Problem
-from tacit.service.schemas import answers
-from tacit.service.served import Served
+from tacit.models.dpp.tempered import ALPHA, MOST_NATS
+from tacit.service.bodies import JSON, Problem, answers, told
+from tacit.service.served import Pace, ServedVersion
 from tacit.service.state import state_of
 
 router = APIRouter(tags=["private slates"])
 _MOST_K = 100
-_MOST_KEPT = 256  # greedy slates, which are always the same
+_MOST_KEPT = 256  # greedy slates: the same every time
 
 
 @router.get("/v1/slates", responses=answers("SlateReleases"), response_class=Response)
@@ -27,11 +24,11 @@ async def releases_for_slates(http: HttpRequest) -> Response:
     """The releases that slates are made from, and what they promise, each and together."""
     served = state_of(http).served
     together = served.slates_together
-    found = [
-        {"name": name, "items": len(one.release), "guarantee": one.guarantee.to_json()}
-        for name, one in served.slates.items()
+    listed = [
+        {"name": name, "items": len(slates.release), "guarantee": slates.guarantee.to_json()}
+        for name, slates in served.slates.items()
     ]
-    return told({"releases": found, "together": None if together is None else together.to_json()})
+    return told({"releases": listed, "together": None if together is None else together.to_json()})
 
 
 @router.get("/v1/slates/{name}", responses=answers("ServedSlate", 404, 422), response_class=Response)
@@ -42,12 +39,13 @@ async def slate(
     alpha: Annotated[float, Query(ge=0.0, le=MOST_NATS)] = ALPHA,
     drawn: bool = False,
 ) -> Response:
-    """A diverse slate: the greedy one, or with ``drawn`` another one each time. It costs nothing beyond the release."""
+    """A diverse slate: the greedy one, or with ``drawn`` a new draw each time. It costs no privacy beyond the
+    release."""
     state = state_of(http)
     served = state.served
     if name not in served.slates:
-        raise Problem("not-found", "there is no such release: /v1/slates names them.")
-    return told(await state.worked_out(lambda: _made(served, name, k, alpha, drawn), Pace.BESIDE))
+        raise Problem("not-found", "there is no such release; /v1/slates lists them.")
+    return told(await state.workbench(lambda: _slate(served, name, k, alpha, drawn), Pace.BESIDE))
 
 
 @router.get("/v1/releases", responses=answers("Releases"), response_class=Response)
@@ -58,29 +56,29 @@ async def releases(http: HttpRequest) -> Response:
 
 @router.get("/v1/releases/{name}", responses=answers(None, 404), response_class=Response)
 async def release(http: HttpRequest, name: str) -> Response:
-    """A release as it was made: a device uses it at home, and tells nobody for what."""
+    """A release as the curator made it. A device uses it locally, and sends nothing back."""
     state = state_of(http)
     version = state.served.version
-    if not any(one["name"] == name for one in version.releases):
-        raise Problem("not-found", "there is no such release: /v1/releases names them.")
-    content = await state.worked_out(lambda: version.file(name).read_bytes(), Pace.BESIDE)
+    if not any(about["name"] == name for about in version.releases):
+        raise Problem("not-found", "there is no such release; /v1/releases lists them.")
+    content = await state.workbench(lambda: version.file(name).read_bytes(), Pace.BESIDE)
     return Response(content, media_type=JSON)
 
 
-def _made(served: Served, name: str, k: int, alpha: float, drawn: bool) -> dict[str, Any]:
+def _slate(served: ServedVersion, name: str, k: int, alpha: float, drawn: bool) -> dict[str, Any]:
     if drawn:
-        return _told(served, served.slates[name].slate(k, alpha=alpha, drawn=True))
-    wanted = (name, k, alpha)
-    found = served.greedy_slates.get(wanted)
-    if found is None:
-        found = _told(served, served.slates[name].slate(k, alpha=alpha))
+        return _describe(served, served.slates[name].slate(k, alpha=alpha, drawn=True))
+    key = (name, k, alpha)
+    answer = served.greedy_slates.get(key)
+    if answer is None:
+        answer = _describe(served, served.slates[name].slate(k, alpha=alpha))
         if len(served.greedy_slates) >= _MOST_KEPT:
             served.greedy_slates.clear()
-        served.greedy_slates[wanted] = found
-    return found
+        served.greedy_slates[key] = answer
+    return answer
 
 
-def _told(served: Served, slate: Slate) -> dict[str, Any]:
+def _describe(served: ServedVersion, slate: Slate) -> dict[str, Any]:
     return {
         "slate": slate.to_json(),
         "titles": [served.title(item) for item in slate.items],
@@ -89,8 +87,8 @@ def _told(served: Served, slate: Slate) -> dict[str, Any]:
     }
 
 
-def _diversity(served: Served, slate: Slate) -> float | None:
-    """The mean distance of two items: 1 less the cosine of their genres."""
+def _diversity(served: ServedVersion, slate: Slate) -> float | None:
+    """The mean distance of two items: 1 minus the cosine of their genres."""
     if served.rows is None or len(slate) < 2:
         return None
     rows = served.rows[served.store.items.codes(slate.items)]
@@ -98,7 +96,7 @@ def _diversity(served: Served, slate: Slate) -> float | None:
     return float(np.clip(1.0 - (rows @ rows.T)[pairs], 0.0, 1.0).mean())
 
 
-def _liking(served: Served, slate: Slate) -> float | None:
-    """How much the slate is liked beside the most liked one of its size, by the release that tells most."""
+def _liking(served: ServedVersion, slate: Slate) -> float | None:
+    """The likes of the slate as a share of the best slate of its size, by the release with the largest epsilon."""
     best = sum(sorted(served.liked.values(), reverse=True)[: len(slate)])
     return min(1.0, sum(served.liked.get(item, 0.0) for item in slate.items) / best) if best > 0.0 else None

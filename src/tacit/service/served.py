@@ -1,11 +1,17 @@
-"""What is served of one version: everything that is the same for all requests is worked out when it is taken up.
+"""The version that a service serves: everything that is the same for all requests is computed when it is loaded.
 
-A new version is loaded beside the old one, tried, and then put in its place: requests that are under way finish with the old.
+A new version is loaded and tried beside the old one, and then takes its place. Requests under way finish with the old
+one.
 """
 
 import asyncio
+import csv
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -13,39 +19,114 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidModel
+from tacit.errors import InvalidData, InvalidModel, TacitError
+from tacit.files import OWNER_ONLY, replace
 from tacit.guarantees import Guarantee, compose
 from tacit.ledger import ImpressionLedger
-from tacit.messages.multi_selection import Reply, Signal
-from tacit.messages.multi_selection_request import MOST_K
+from tacit.messages.multi_selection import GRID_BITS, MOST_K, Reply, Signal
 from tacit.messages.private_slates import Popularity
 from tacit.messages.store import Store
 from tacit.models.features import GenreProfile, unit_rows
-from tacit.models.local_models import LinearMap
-from tacit.server import MultiSelection, PrivateSelection, PrivateSlates
+from tacit.models.multi_selection import LinearMap
+from tacit.server import Listings, MultiSelection, Population, PrivateSelection, PrivateSlates, listings_of
+from tacit.server.listings import best_items, quality_map
 from tacit.service.bodies import Packed
-from tacit.service.disk import put
-from tacit.service.listed import Listed, listed_by
-from tacit.service.logs import LOG, places_of
-from tacit.service.metrics import MODEL, SWAPS
-from tacit.service.pacing import Pace
 from tacit.service.settings import Settings
+from tacit.service.telemetry import LOG, MODEL, SWAPS, places_of
 from tacit.service.versions import STORE, Version, current, is_demonstration, load_tables, read_version
 
+_COLUMNS = ["item", "bid_micros", "ppm"]
+_PPM = 1e6
 _OFFERED = 40
-# A dozen films: among more, noise puts one that hardly anybody knows and the model praises, and nothing is left to choose.
-_SHOWN_OFFERED = 12
-GRID_BITS = 20  # of devices' signals; what a device sends says itself
+# Among more films, noise often prefers one that the model praises and hardly anybody knows.
+_OFFERED_IN_DEMONSTRATION = 12
+_RETRY = 60.0  # seconds
+_REFUSED = "a new version could not be loaded; the old one goes on answering"
+_DAMAGED = "the published version could not be loaded; the one served before goes on answering"
+_MANY = 10_000  # look-alikes: an answer takes about two milliseconds
+_VERY_MANY = 250_000  # about twelve milliseconds
 
 
-class Served:
-    """One version, ready to answer."""
+class Pace(Enum):
+    """How long a piece of work takes, which decides where it is done."""
+
+    AT_ONCE = "up to about two milliseconds: at once, on the loop"
+    IN_TURN = "some milliseconds: on the loop, one in each round"
+    BESIDE = "longer: in a thread beside the loop, one after the other"
+
+
+class Shelf:
+    """The version that is served now. It watches for newer ones and swaps them in while requests go on."""
+
+    def __init__(self, settings: Settings, ledger: ImpressionLedger) -> None:
+        self._settings, self._ledger = settings, ledger
+        self._note = settings.home / "served"  # names the version that was swapped in last
+        self._served: ServedVersion | None = None
+
+    @property
+    def served(self) -> "ServedVersion | None":
+        """The version that answers; None before the first one is loaded."""
+        return self._served
+
+    def load(self) -> None:
+        """Loads the published version if it is a new one. Raises if that fails; the old version stays."""
+        version = current(self._settings.models_folder)
+        if self._served is None or version.name != self._served.version.name:
+            self._swap_in(version)
+
+    def begin(self) -> None:
+        """Loads the first version of this process: the published one or, if that is damaged, the one served last.
+
+        A worker that replaces another then answers like those that loaded their version before the damage.
+        """
+        try:
+            self.load()
+        except Exception as problem:
+            with suppress(Exception):
+                self._swap_in(read_version(self._settings.models_folder, self._note.read_text(encoding="ascii")))
+                LOG.error(_DAMAGED, extra={"about": places_of(problem)})
+                return
+            raise
+
+    def _swap_in(self, version: Version) -> None:
+        self._served = ServedVersion(version, self._settings, self._ledger).warm_up()
+        with suppress(OSError):  # without the note, a replaced worker only waits for a sound version
+            replace(self._note, version.name.encode(), mode=OWNER_ONLY, inherit_owner=True)
+        MODEL.set(version.published)
+        LOG.info("model", extra={"about": {"version": version.name, "name": self._served.store.name}})
+
+    async def watch(self) -> None:
+        """Looks for new versions as long as the process runs. One that fails is logged once, and tried again later."""
+        failed: str | None = None
+        retry_at = 0.0
+        while True:
+            await asyncio.sleep(self._settings.swap_seconds)
+            name = ""
+            try:
+                name = (await asyncio.to_thread(current, self._settings.models_folder)).name
+                if self._served is not None and name == self._served.version.name:
+                    failed = None
+                elif name != failed or monotonic() > retry_at:
+                    await asyncio.to_thread(self.load)
+                    SWAPS.labels("taken").inc()
+            except Exception as problem:  # the old version goes on answering
+                retry_at = monotonic() + _RETRY
+                if name != failed:
+                    SWAPS.labels("refused").inc()
+                    LOG.error(_REFUSED, extra={"about": places_of(problem)})
+                failed = name
+
+
+class ServedVersion:
+    """One published version, loaded and ready to answer."""
 
     def __init__(self, version: Version, settings: Settings, ledger: ImpressionLedger) -> None:
         self.version = version
         self.store = Store.load(version.folder / STORE)
         if self.store.version != version.manifest["store"]:
-            raise InvalidModel("the store is another one than was published: publish again, or go back a version.")
+            raise InvalidModel(
+                "the store is not the one that was published. Publish again, or go back to an older version."
+            )
         people = len(self.store.look_alikes)
         self.pace = Pace.AT_ONCE if people <= _MANY else Pace.IN_TURN if people <= _VERY_MANY else Pace.BESIDE
         self.multi_selection = MultiSelection(
@@ -55,30 +136,30 @@ class Served:
             tables=load_tables(version, self.store),
         )
         self.slates = self._slates()
-        self.greedy_slates: dict[tuple[str, int, float], dict[str, Any]] = {}  # with this version they go
-        shows = is_demonstration(version)
-        usual = _SHOWN_OFFERED if shows else _OFFERED
-        self.listed: Listed = listed_by(self.store, settings.listings, self.liked, settings.offered or usual)
-        # Of a demonstration visitors may see what the server counts: public ratings, and nobody's money.
-        nobodys = shows and settings.listings is None
-        self.counts_in_the_open = nobodys if settings.open_counts is None else settings.open_counts
+        self.greedy_slates: dict[tuple[str, int, float], dict[str, Any]] = {}  # dropped with this version
+        demonstration = is_demonstration(version)
+        offered = settings.offered or (_OFFERED_IN_DEMONSTRATION if demonstration else _OFFERED)
+        self.offered = items_to_offer(self.store, settings.listings, self.liked, offered)
+        # Visitors of a demonstration may see its counts: they come from public ratings, and nobody pays.
+        harmless = demonstration and settings.listings is None
+        self.counts_in_the_open = harmless if settings.open_counts is None else settings.open_counts
         self.private_selection = PrivateSelection(
-            self.listed.listings,
+            self.offered.listings,
             ledger,
             policy=settings.policy,
             epsilon=settings.epsilon,
-            spread=self.listed.population,
+            spread=self.offered.population,
             lasts=settings.offer_seconds,
             click_epsilon=settings.click_epsilon,
-            explore=0.0,  # what is explored is estimated in one process's memory: no place for it here
+            explore=0.0,  # its estimates live in the memory of one process
         )
 
     @cached_property
     def catalogue(self) -> Packed:
-        """What a device has to know: items, and how features are made from ratings."""
+        """What a device needs to know: the items, and how features are computed from ratings."""
         space, items = self.store.space, self.store.items
         flags = space.flags if isinstance(space, GenreProfile) else np.zeros((len(items), 0), dtype=np.bool_)
-        names = self.version.feature_names or [f"feature {place + 1}" for place in range(flags.shape[1])]
+        names = self.version.feature_names or [f"feature {number + 1}" for number in range(flags.shape[1])]
         content = {
             "version": 1,
             "name": self.store.name,
@@ -100,9 +181,9 @@ class Served:
 
     @cached_property
     def scorer(self) -> tuple[Reply, ...]:
-        """The quality of every listed item as a linear map of features, in parts of at most 255 items."""
-        codes = self.listed.codes
-        numbers, rows = self.store.items.numbers[codes], self.listed.map.matrix
+        """The quality of every offered item as a linear map of features, in parts of at most 255 items."""
+        codes = self.offered.codes
+        numbers, rows = self.store.items.numbers[codes], self.offered.map.matrix
         return tuple(
             Reply.of(
                 numbers[first : first + MOST_K].tolist(),
@@ -115,6 +196,7 @@ class Served:
 
     @cached_property
     def about(self) -> dict[str, Any]:
+        """Which version answers, and what its people were promised."""
         return {
             "version": self.version.name,
             "store": self.store.version,
@@ -128,112 +210,124 @@ class Served:
     @cached_property
     def slates_together(self) -> Guarantee | None:
         """What all releases for slates promise together."""
-        found = [one.guarantee for one in self.slates.values()]
-        return compose(found) if found else None
+        guarantees = [slates.guarantee for slates in self.slates.values()]
+        return compose(guarantees) if guarantees else None
 
     @cached_property
     def rows(self) -> NDArray[np.float64] | None:
-        """The genres of each item as a row of length 1; None where there are none."""
+        """The genres of each item as a row of length 1; None if the model has no genres."""
         if not isinstance(self.store.space, GenreProfile):
             return None
         return unit_rows(self.store.space.flags)
 
     @cached_property
     def liked(self) -> dict[int | str, float]:
-        """The counts of the release that tells most, by item: the yardstick for all slates."""
-        best = max(self.slates.values(), key=lambda one: one.guarantee.epsilon, default=None)
+        """The counts of the release with the largest epsilon, by item: all slates are compared with them."""
+        best = max(self.slates.values(), key=lambda slates: slates.guarantee.epsilon, default=None)
         if best is None or not isinstance(best.release, Popularity):
             return {}
         counts = np.maximum(best.release.counts(), 0.0)
         return dict(zip(best.release.items, counts.tolist(), strict=True))
 
     def title(self, item: int | str) -> str:
+        """The title of an item. Raises UnknownName for an item of another version."""
         return self.store.items.title(self.store.items.code(item))
 
-    def try_out(self) -> "Served":
-        """One answer of each kind, so that nothing is compiled or found to be wrong when the first request comes."""
+    def warm_up(self) -> "ServedVersion":
+        """Computes one answer of each kind, so that the first request compiles nothing and finds no fault."""
         dimension = self.store.space.dimension
-        self.multi_selection.answer(Signal.nothing(dimension, "0.1"), 5)
-        signal = Signal(np.zeros(dimension, dtype=np.int32), GRID_BITS, Signal.nothing(dimension, "0.1").eta)
-        self.multi_selection.answer(signal, 5)
+        silent = Signal.nothing(dimension, "0.1")
+        for signal in (silent, Signal.from_json({**silent.to_json(), "empty": False})):
+            self.multi_selection.answer(signal, 5)
         _ = self.catalogue, self.scorer, self.slates_together, self.liked
         return self
 
     def _slates(self) -> dict[str, PrivateSlates]:
-        found = {}
-        for one in self.version.releases:
-            if one["kind"] != "popularity":
+        slates = {}
+        for about in self.version.releases:
+            if about["kind"] != "popularity":
                 continue
-            release = self.version.release(one["name"])
+            release = self.version.release(about["name"])
             if isinstance(release, Popularity):
                 rows = None if self.rows is None else self.rows[self.store.items.codes(release.items)]
-                found[one["name"]] = PrivateSlates(release, rows)
-        return found
+                slates[about["name"]] = PrivateSlates(release, rows)
+        return slates
 
 
-_TRY_AGAIN = 60.0  # seconds
-_REFUSED = "a new version could not be taken up; the old one is served on"
-_DAMAGED = "the version that is published could not be taken up; what was served before is served on"
-_MANY = 10_000  # look-alikes, for whom an answer takes two milliseconds
-_VERY_MANY = 250_000  # ... and some twelve
+@dataclass(frozen=True)
+class OfferedItems:
+    """What private selection offers.
+
+    ``population`` weighs the choices of the rule `auto`; ``map`` is how a device values the same items by itself.
+    """
+
+    listings: Listings
+    population: Population
+    codes: NDArray[np.int32]
+    map: LinearMap
 
 
-class Shelf:
-    """The version that is served now, and the watch for a newer one."""
+def items_to_offer(store: Store, listings: Path | None, liked: Mapping[int | str, float], offered: int) -> OfferedItems:
+    """The operator's list with bids, or without one the ``offered`` most liked items, free of charge.
 
-    def __init__(self, settings: Settings, ledger: ImpressionLedger) -> None:
-        self._settings, self._ledger = settings, ledger
-        self._noted = settings.home / "served"  # the version that was taken up last
-        self._served: Served | None = None
+    ``liked`` are released counts; without them the items that the model rates best are offered.
+    """
+    if listings is not None:
+        return _items_with_bids(store, listings)
+    ids = sorted(liked, key=lambda item: -liked[item])[:offered] or best_items(store, offered)
+    free, people = listings_of(store, ids)
+    return OfferedItems(free, people, store.items.codes(ids), quality_map(store, ids))
 
-    @property
-    def served(self) -> Served | None:
-        return self._served
 
-    def load(self) -> None:
-        """Takes up the version that is published, if it is another one. What is wrong with it is raised; the old one stays."""
-        version = current(self._settings.models_folder)
-        if self._served is None or version.name != self._served.version.name:
-            self._take_up(version)
+def _items_with_bids(store: Store, file: Path) -> OfferedItems:
+    """Reads a CSV with a bid and a public click probability for each item.
 
-    def begin(self) -> None:
-        """The first that this process serves: what is published; or, where that cannot be taken up, what was served last.
+    A user's own click probability relates to the public one as the model's rating for them relates to its mean rating.
+    """
+    names, bids, ppm = _read_bids(file)
+    ids = [_id(store, name, file) for name in names]
+    free, people = listings_of(store, ids)
+    priced = free.priced()
+    means = dict(zip(priced.items, priced.scores.tolist(), strict=True))
+    items = [str(id) for id in ids]
+    least = 1.0 / _PPM  # factors must be above 0: "never clicked" counts as once in a million
+    factors = np.array([max(rate, 1) / _PPM / max(means[item], least) for item, rate in zip(items, ppm, strict=True)])
+    own = LinearMap(quality_map(store, ids).matrix * factors[:, None])
+    return OfferedItems(Listings(items, bids, ppm), people.times(factors), store.items.codes(ids), own)
 
-        A worker that is replaced is to answer as the others do, who were there before the damage.
-        """
-        try:
-            self.load()
-        except Exception as problem:
-            with suppress(Exception):
-                self._take_up(read_version(self._settings.models_folder, self._noted.read_text(encoding="ascii")))
-                LOG.error(_DAMAGED, extra={"about": places_of(problem)})
-                return
-            raise
 
-    def _take_up(self, version: Version) -> None:
-        self._served = Served(version, self._settings, self._ledger).try_out()
-        with suppress(OSError):  # without it a worker that is replaced waits for a sound version, no more
-            put(self._noted, version.name.encode())
-        MODEL.set(version.published)
-        LOG.info("model", extra={"about": {"version": version.name, "name": self._served.store.name}})
+def _read_bids(file: Path) -> tuple[list[str], list[int], list[int]]:
+    try:
+        with file.open(newline="", encoding="utf-8") as lines:
+            rows = csv.DictReader(lines)
+            if rows.fieldnames != _COLUMNS:
+                raise InvalidData(f"{file} must have the columns {','.join(_COLUMNS)}.")
+            listed = [(row["item"], _whole(row["bid_micros"]), _whole(row["ppm"])) for row in rows if _complete(row)]
+    except TacitError:
+        raise
+    except (ValueError, csv.Error):
+        raise InvalidData(f"{file}: each row must have an item and two whole numbers, in millionths.") from None
+    if not listed:
+        raise InvalidData(f"{file} lists no items.")
+    names, bids, ppm = zip(*listed, strict=True)
+    return list(names), list(bids), list(ppm)
 
-    async def watch(self) -> None:
-        """Looks for a new version, for as long as the process runs. One that is refused is told once, and tried again."""
-        refused: str | None = None
-        again = 0.0
-        while True:
-            await asyncio.sleep(self._settings.swap_seconds)
-            name = ""
-            try:
-                name = (await asyncio.to_thread(current, self._settings.models_folder)).name
-                if self._served is not None and name == self._served.version.name:
-                    refused = None  # whatever comes next is looked at afresh
-                elif name != refused or monotonic() > again:
-                    await asyncio.to_thread(self.load)
-                    SWAPS.labels("taken").inc()
-            except Exception as problem:  # whatever is wrong with it, the old one answers
-                again = monotonic() + _TRY_AGAIN
-                if name != refused:
-                    SWAPS.labels("refused").inc()
-                    LOG.error(_REFUSED, extra={"about": places_of(problem)})
-                refused = name
+
+def _complete(row: Mapping[Any, Any]) -> bool:
+    if None in row or None in row.values():  # a value too many or too few
+        raise ValueError
+    return True
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError
+    return int(text)
+
+
+def _id(store: Store, name: str, file: Path) -> int | str:
+    number = store.items.ids.dtype.kind in "iu"
+    try:
+        return store.items.id(store.items.code(int(name) if number else name))
+    except (TacitError, ValueError):
+        raise InvalidData(f"{file} lists {name!r}, which is not an item of the model.") from None

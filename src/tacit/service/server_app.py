@@ -3,60 +3,52 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from importlib.resources import files
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from tacit.errors import LedgerUnavailable
 from tacit.ledger import ImpressionLedger
-from tacit.service import (
-    federated_prototypes,
-    logs,
-    metrics,
-    multi_selection,
-    operations,
-    page,
-    private_selection,
-    private_slates,
-)
-from tacit.service.applications import application
-from tacit.service.keys import Keys
+from tacit.service import federated_prototypes, multi_selection, private_selection, private_slates, telemetry
+from tacit.service.application import application
+from tacit.service.bodies import KEYED, Packed, Problem, answers, told
+from tacit.service.keys import KeyRing, Scope
 from tacit.service.served import Shelf
 from tacit.service.settings import Settings, read_settings
-from tacit.service.state import State, watch_keys, watch_parent
+from tacit.service.state import State, allowed, state_of, watch_keys, watch_parent
+from tacit.service.telemetry import exposition
 
-_ROUTERS = [
-    multi_selection.router,
-    private_selection.router,
-    private_slates.router,
-    federated_prototypes.router,
-    operations.router,
-]
-
-
-_PATIENCE = 30  # seconds
+_PATIENCE = 30  # seconds that a database may be away when a worker starts
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_START = "index.html"
+operations_router = APIRouter(tags=["operations"])
+page_router = APIRouter(include_in_schema=False)
 
 
 def create() -> ASGIApp:
-    """For uvicorn: settings from the environment, logs as JSON."""
-    logs.set_up()
-    with logs.told_if_it_fails(ends=True):
+    """The application for uvicorn: settings from the environment, logs as JSON."""
+    telemetry.set_up()
+    with telemetry.log_failure(ends=True):
         return create_app(read_settings())
 
 
 def create_app(settings: Settings) -> ASGIApp:
-    keys = Keys(settings.keys_file)
+    """The application, with its routes and its edge. It opens the ledger and loads the model when it starts."""
+    keys = KeyRing(settings.keys_file)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        with logs.told_if_it_fails():
-            ledger = await _opened(settings.database_target)
+        with telemetry.log_failure():
+            ledger = await _open_ledger(settings.database_target)
         state = State(settings, keys, ledger, Shelf(settings, ledger))
         app.state.service = state
         try:
-            with logs.told_if_it_fails():
+            with telemetry.log_failure():
                 await asyncio.to_thread(state.shelf.begin)
-            watching = [asyncio.create_task(one) for one in (state.shelf.watch(), watch_keys(keys), watch_parent())]
+            watching = [asyncio.create_task(work) for work in (state.shelf.watch(), watch_keys(keys), watch_parent())]
             try:
                 yield
             finally:
@@ -64,17 +56,17 @@ def create_app(settings: Settings) -> ASGIApp:
                     task.cancel()
         finally:
             await state.close()
-            metrics.leave()
+            telemetry.leave()
 
-    routers = [*_ROUTERS, page.router] if settings.page else _ROUTERS
+    routers = [*_ROUTERS, page_router] if settings.page else _ROUTERS
     _, outer = application(
-        "tacit server", routers, settings, keys, lifespan, most_body=lambda path: _most(settings, path)
+        "tacit server", routers, settings, keys, lifespan, most_body=lambda path: _most_body(settings, path)
     )
     return outer
 
 
-async def _opened(target: str) -> ImpressionLedger:
-    """A database that is away for a moment, while a worker is replaced, is waited for."""
+async def _open_ledger(target: str) -> ImpressionLedger:
+    """Opens the ledger. Waits for a database that is away for a moment, for example while a worker is replaced."""
     for _ in range(_PATIENCE):
         with suppress(LedgerUnavailable):
             return await asyncio.to_thread(ImpressionLedger.open_or_create, target)
@@ -82,6 +74,67 @@ async def _opened(target: str) -> ImpressionLedger:
     return await asyncio.to_thread(ImpressionLedger.open_or_create, target)
 
 
-def _most(settings: Settings, path: str) -> int:
-    """Shares of a federation's sums are large, and their senders have a key."""
+def _most_body(settings: Settings, path: str) -> int:
+    """The largest body for a path. Shares of a federation's sums are large, and their senders have a key."""
     return federated_prototypes.MOST if path.startswith(federated_prototypes.PREFIX) else settings.most_body
+
+
+@operations_router.get("/healthz", responses=answers("State"), response_class=Response)
+async def health() -> Response:
+    """Whether this process answers at all."""
+    return told({"state": "alive"})
+
+
+@operations_router.get("/readyz", responses=answers("State"), response_class=Response)
+async def readiness(http: HttpRequest) -> Response:
+    """Whether a model is loaded and the ledger can be read."""
+    state = state_of(http)
+    _ = state.served
+    await asyncio.to_thread(state.ledger.item, "ready?")
+    return told({"state": "ready"})
+
+
+@operations_router.get("/metrics", responses=answers(None, 401, 403), openapi_extra=KEYED, response_class=Response)
+async def metrics(http: HttpRequest) -> Response:
+    """Counts and times for Prometheus, of all workers together."""
+    allowed(state_of(http).keys, http, Scope.OPERATOR)
+    content, media_type = await asyncio.to_thread(exposition)
+    return Response(content, headers={"Content-Type": media_type})
+
+
+def _read_page() -> dict[str, Packed]:
+    """The files of the page, which come with the package. They load nothing from elsewhere."""
+    pages = {}
+    for file in (files("tacit.service") / "web").iterdir():
+        media_type = next((kind for ending, kind in _TYPES.items() if file.name.endswith(ending)), None)
+        if media_type is not None:
+            pages[file.name] = Packed(file.read_bytes(), media_type)
+    return pages
+
+
+_FILES = _read_page()
+
+
+@page_router.get("/")
+async def start(http: HttpRequest) -> Response:
+    return _send(http, _START)
+
+
+@page_router.get("/web/{name}")
+async def file(http: HttpRequest, name: str) -> Response:
+    return _send(http, name)
+
+
+def _send(http: HttpRequest, name: str) -> Response:
+    if name not in _FILES:
+        raise Problem("not-found", "there is no such file.")
+    return _FILES[name].sent(http, "no-cache")
+
+
+_ROUTERS = [
+    multi_selection.router,
+    private_selection.router,
+    private_slates.router,
+    federated_prototypes.router,
+    operations_router,
+]

@@ -1,4 +1,4 @@
-"""What an operator sets: by flags, by environment variables TACIT_SERVE_..., or in a TOML file; the first of them wins.
+"""The settings of a service: flags, environment variables TACIT_SERVE_..., or a TOML file, in this order of precedence.
 
 TACIT_SERVE_PORT=8080 TACIT_SERVE_DATABASE=postgresql://... tacit serve --settings tacit.toml
 """
@@ -24,75 +24,75 @@ FILE = f"{PREFIX}SETTINGS"  # names the TOML file
 
 
 class Settings(BaseSettings):
-    """All of it is public but ``database``, which may hold a password and is never printed."""
+    """The settings of a service. ``database`` and ``ledger`` may hold a password and are never printed."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    # where things are; what is not named lies in ``home``
+    # where files are; by default in ``home``
     home: Path = Path("tacit-home")
-    models: Path | None = None  # versions that `tacit fit` published
-    database: SecretStr | None = None  # of impressions: a file, or postgresql://...
+    models: Path | None = None  # the versions that `tacit fit` published
+    database: SecretStr | None = None  # the ledger of impressions: a file, or postgresql://...
     keys: Path | None = None
-    listings: Path | None = (
-        None  # what is offered: CSV with item,bid_micros,ppm; without it, the most liked items, free
-    )
+    listings: Path | None = None  # items to offer, as CSV with item,bid_micros,ppm; by default the most liked, free
     federations: Path | None = None  # run folders of `tacit federate`
 
-    # who listens where
+    # where it listens
     host: str = "127.0.0.1"
     port: int = Field(8000, ge=0, le=65535)
     workers: int = Field(1, ge=1, le=256)
     tls_certificate: Path | None = None
     tls_key: Path | None = None
-    https: bool = False  # behind a proxy that ends TLS: browsers are told to come by https only
-    proxies: str = ""  # addresses of proxies whose X-Forwarded-For is believed
-    origins: Annotated[tuple[str, ...], NoDecode] = ()  # other sites whose pages may call this one, with commas between
+    https: bool = False  # behind a proxy that ends TLS: browsers are told to use https only
+    proxies: str = ""  # addresses of proxies whose X-Forwarded-For is trusted
+    origins: Annotated[tuple[str, ...], NoDecode] = ()  # other sites whose pages may call this one, separated by commas
 
     # what a caller may do
     most_body: int = Field(1 << 20, ge=1024)  # bytes
     body_seconds: float = Field(10.0, gt=0.0)
     header_seconds: float = Field(10.0, gt=0.0)
-    rate: float = Field(100.0, ge=0.0)  # requests a second for each address, or key; 0: no limit
+    rate: float = Field(100.0, ge=0.0)  # requests a second for each address or key; 0: no limit
     burst: int = Field(400, ge=1)
-    most_waiting: int = Field(10_000, ge=1)  # requests that wait for the disk; beyond, the answer is "later"
-    grace_seconds: int = Field(20, ge=1)  # for requests under way when the process is told to stop
+    most_waiting: int = Field(10_000, ge=1)  # requests that may wait for the disk; others are told to try again
+    grace_seconds: int = Field(20, ge=1)  # for requests under way when the process has to stop
 
     # how it answers
-    most_k: int = Field(20, ge=1, le=255)  # items of a slate: what a request may cost grows with k times t
+    most_k: int = Field(20, ge=1, le=255)  # items of a slate: the work for a request grows with k times t
     algorithm: str = "exact"
     local_model: str = "ridge"
     policy: str = "auto"
-    epsilon: float = Field(1.0, gt=0.0)  # of one offer, in nats
-    offered: int | None = Field(None, ge=1, le=10_000)  # items that are listed where ``listings`` is not given
+    epsilon: float = Field(1.0, gt=0.0)  # for one offer, in nats
+    offered: int | None = Field(None, ge=1, le=10_000)  # the number of items to offer without ``listings``
     offer_seconds: int = Field(3600, ge=1)
-    click_epsilon: float = Field(1.0, gt=0.0)  # of one reported click, in nats
-    open_counts: bool | None = None  # anybody may see how often each item was shown; None: of the demonstration
+    click_epsilon: float = Field(1.0, gt=0.0)  # for one reported click, in nats
+    open_counts: bool | None = None  # whether anybody may see the counts; None: in the demonstration only
     page: bool = True
-    swap_seconds: float = Field(2.0, gt=0.0)  # how often a new version is looked for
-    log_requests: bool | None = None  # one line for each; None: unless a person watches at a terminal
+    swap_seconds: float = Field(2.0, gt=0.0)  # between two checks for a new version
+    log_requests: bool | None = None  # one line for each; None: unless standard error is a terminal
 
-    # the curator, which is another process
+    # the curator, in another process
     data: str | None = None  # ratings: a name from `tacit data list`, or a file or folder
     ledger: SecretStr | None = None
     subject: str | None = None
-    head: Path | None = None  # a head of that ledger that was noted elsewhere: an older copy is refused
-    budget_epsilon: float | None = Field(None, gt=0.0)  # None: what was agreed before, else 1
+    head: Path | None = None  # a head of that ledger noted elsewhere: an older copy is refused
+    budget_epsilon: float | None = Field(None, gt=0.0)  # None: the budget agreed before, or 1
     budget_delta: float = Field(0.0, ge=0.0, lt=1.0)
 
     @field_validator("origins", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
-        return tuple(one.strip() for one in value.split(",") if one.strip()) if isinstance(value, str) else value
+        return (
+            tuple(origin.strip() for origin in value.split(",") if origin.strip()) if isinstance(value, str) else value
+        )
 
     @model_validator(mode="after")
     def _whole_budget(self) -> Self:
         if self.budget_delta and self.budget_epsilon is None:
-            raise ValueError("budget_delta is part of a budget: say budget_epsilon, too")
+            raise ValueError("budget_delta is part of a budget: set budget_epsilon, too")
         return self
 
     @property
     def logs_requests(self) -> bool:
-        """Whether requests are logged: as set, or by default where nobody watches the terminal."""
+        """Whether requests are logged: as set, or by default if standard error is not a terminal."""
         return not sys.stderr.isatty() if self.log_requests is None else self.log_requests
 
     @property
@@ -102,7 +102,7 @@ class Settings(BaseSettings):
 
     @property
     def keys_file(self) -> Path:
-        """The file of the operators' keys, as digests."""
+        """The file of keys."""
         return self.keys or self.home / "keys.json"
 
     @property
@@ -124,7 +124,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flags win over the environment, and that over the TOML file; there is no other source."""
+        """Flags win over the environment, which wins over the TOML file. There is no other source."""
         file = os.environ.get(FILE)
         if file is None:
             return init_settings, env_settings
@@ -132,25 +132,25 @@ class Settings(BaseSettings):
             raise InvalidParameter(f"there is no file of settings at {file}.")
         try:
             return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=file)
-        except ValueError as problem:  # tomllib says where, and shows no line
-            raise InvalidParameter(f"{file} is no TOML: {problem}.") from None
+        except ValueError as problem:  # tomllib gives the position, and quotes nothing
+            raise InvalidParameter(f"{file} is not valid TOML: {problem}.") from None
 
 
 def read_settings(**given: Any) -> Settings:
-    """The settings of this process; ``given`` are flags, and win. Mistakes are one line that shows no value."""
+    """The settings of this process; ``given`` are flags. Raises InvalidParameter in one line that shows no value."""
     known = {PREFIX + name.upper() for name in Settings.model_fields} | {FILE}
-    strange = [name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known]
-    if strange:
-        raise InvalidParameter(f"there is no setting {strange[0]}: look for a typing error.")
+    unknown = [name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known]
+    if unknown:
+        raise InvalidParameter(f"there is no setting {unknown[0]}: check the spelling.")
     try:
         return Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as problem:
-        found = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problem.errors()[:3])
-        raise InvalidParameter(f"settings: {found}.") from None
+        mistakes = "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in problem.errors()[:3])
+        raise InvalidParameter(f"settings: {mistakes}.") from None
 
 
 def export(**given: Any) -> None:
-    """Hands flags down to the processes that this one starts: they read their settings from the environment."""
+    """Passes flags on to the processes that this one starts: they read their settings from the environment."""
     for name, value in given.items():
         if value is not None:
             os.environ[PREFIX + name.upper()] = str(value)

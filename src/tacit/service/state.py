@@ -1,105 +1,211 @@
-"""What the routes of the server's application share, in one worker."""
+"""What the routes of the server's application share in one worker: the ledger, the served version, and ways to do their
+work."""
 
 import asyncio
 import multiprocessing
 import os
 import signal
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Generic, TypeVar, cast
 
 from starlette.requests import Request as HttpRequest
 
 from tacit.errors import TacitError
 from tacit.ledger import ImpressionLedger, Settlement
 from tacit.messages.private_selection import Engagement, Impression, Offer, OfferRequest
-from tacit.service.batching import Batches
-from tacit.service.keys import Key, Keys, Scope
-from tacit.service.logs import LOG
-from tacit.service.pacing import Pacing
-from tacit.service.problems import TRY_AGAIN, Problem
-from tacit.service.served import Served, Shelf
+from tacit.service.bodies import TRY_AGAIN, Problem
+from tacit.service.keys import Key, KeyRing, Scope
+from tacit.service.served import Pace, ServedVersion, Shelf
 from tacit.service.settings import Settings
+from tacit.service.telemetry import LOG, TOGETHER
 
+T = TypeVar("T")
+R = TypeVar("R")
+_MOST_TOGETHER = 500  # requests in one transaction
+_MOST_WAITING = 64  # requests for a turn, or for the thread
 _KEYS_EVERY, _PARENT_EVERY = 2.0, 1.0  # seconds
-_KEYS_UNREAD = "the keys cannot be read again; those that were known hold on, also if they were revoked since"
+_KEYS_UNREAD = "the keys cannot be read again; known keys stay valid, even if they were revoked since"
 _UNAUTHORISED = {"WWW-Authenticate": "Bearer"}
+
+
+class Batches(Generic[T, R]):
+    """Requests that wait for the disk share a transaction: those that arrive during one go together into the next.
+
+    The ledger's own group commit does this for threads; this uses one thread for each kind of work, however many
+    requests wait. ``work`` returns an outcome for each item, or the error to raise for it. An error that it raises is
+    raised for all items.
+    """
+
+    def __init__(self, what: str, work: Callable[[list[T]], Sequence[R | Exception]], most_waiting: int) -> None:
+        self._work, self._most_waiting = work, most_waiting
+        self._waiting: deque[tuple[T, asyncio.Future[R]]] = deque()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=what)
+        self._runner: asyncio.Task[None] | None = None
+        self._sizes = TOGETHER.labels(what)
+
+    async def __call__(self, item: T) -> R:
+        """Returns the outcome once it is durable."""
+        if len(self._waiting) >= self._most_waiting:
+            raise Problem("not-ready", "too many requests are waiting. Try again.", TRY_AGAIN)
+        loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[R] = loop.create_future()
+        self._waiting.append((item, outcome))
+        if self._runner is None:
+            self._runner = loop.create_task(self._run(loop))
+        return await outcome
+
+    async def close(self) -> None:
+        """Waits for the work under way."""
+        if self._runner is not None:
+            await self._runner
+        self._thread.shutdown()
+
+    async def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            await self._work_through(loop)
+        finally:
+            self._runner = None
+
+    async def _work_through(self, loop: asyncio.AbstractEventLoop) -> None:
+        while self._waiting:
+            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_TOGETHER))]
+            self._sizes.observe(len(batch))
+            try:
+                outcomes = await loop.run_in_executor(self._thread, self._work, [item for item, _ in batch])
+                if len(outcomes) != len(batch):
+                    raise RuntimeError("work must return one outcome for each item")
+            except Exception as problem:
+                outcomes = [problem] * len(batch)
+            for (_, future), outcome in zip(batch, outcomes, strict=True):
+                if future.done():  # its caller has gone; what was written stays
+                    continue
+                if isinstance(outcome, Exception):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
+
+
+class Workbench:
+    """Does the work of requests where it keeps others waiting the least; see `Pace`.
+
+    Work of some milliseconds takes turns on the loop: a thread hands the interpreter over so late that others would
+    wait longer.
+    """
+
+    def __init__(self) -> None:
+        self._waiting = {Pace.IN_TURN: 0, Pace.BESIDE: 0}  # separate: the thread may be behind while the loop is not
+        self._turn = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="answers")
+
+    async def __call__(self, work: Callable[[], R], pace: Pace) -> R:
+        if pace is Pace.AT_ONCE:
+            return work()
+        if self._waiting[pace] >= _MOST_WAITING:  # this request would wait for seconds, and those behind it longer
+            raise Problem("not-ready", "too many long requests are waiting. Try again.", TRY_AGAIN)
+        self._waiting[pace] += 1
+        try:
+            loop = asyncio.get_running_loop()
+            if pace is Pace.BESIDE:
+                return await loop.run_in_executor(self._thread, work)
+            await self._turn.acquire()
+            try:
+                return work()
+            finally:
+                loop.call_soon(
+                    self._turn.release
+                )  # in the next round: everything else that waits for the loop comes first
+        finally:
+            self._waiting[pace] -= 1
+
+    def close(self) -> None:
+        """Waits for the work under way, and drops the work behind it."""
+        self._thread.shutdown(cancel_futures=True)
 
 
 @dataclass
 class State:
+    """Everything that the routes of one worker share. Built when the worker starts, closed when it ends."""
+
     settings: Settings
-    keys: Keys
+    keys: KeyRing
     ledger: ImpressionLedger
     shelf: Shelf
     offers: Batches[OfferRequest, Offer | None] = field(init=False)
     bills: Batches[Impression, Settlement] = field(init=False)
     engages: Batches[Engagement, Settlement] = field(init=False)
-    worked_out: Pacing = field(default_factory=Pacing)
+    workbench: Workbench = field(default_factory=Workbench)
 
     def __post_init__(self) -> None:
         most = self.settings.most_waiting
-        self.offers = Batches("offers", lambda asked: self.served.private_selection.offer_many(asked), most)
-        self.bills = Batches("impressions", lambda shown: self.served.private_selection.bill_many(shown), most)
-        self.engages = Batches("engagements", self._engaged, most)
+        self.offers = Batches("offers", lambda requests: self.served.private_selection.offer_many(requests), most)
+        self.bills = Batches(
+            "impressions", lambda impressions: self.served.private_selection.bill_many(impressions), most
+        )
+        self.engages = Batches("engagements", self._engage, most)
 
     @property
-    def served(self) -> Served:
-        found = self.shelf.served
-        if found is None:
-            raise Problem("not-ready", "there is no model to answer with yet.", TRY_AGAIN)
-        return found
+    def served(self) -> ServedVersion:
+        """The version that answers now. Raises a Problem while there is none."""
+        served = self.shelf.served
+        if served is None:
+            raise Problem("not-ready", "no model is loaded yet. Try again.", TRY_AGAIN)
+        return served
 
-    def _engaged(self, bits: list[Engagement]) -> list[Settlement | Exception]:
-        """Each by itself: clicks are rare beside offers and reports."""
-        found: list[Settlement | Exception] = []
-        for bit in bits:
+    def _engage(self, engagements: list[Engagement]) -> list[Settlement | Exception]:
+        """Settles each one by itself: clicks are rare compared with offers and reports."""
+        outcomes: list[Settlement | Exception] = []
+        for engagement in engagements:
             try:
-                found.append(self.served.private_selection.engage(bit))
+                outcomes.append(self.served.private_selection.engage(engagement))
             except Exception as problem:
-                found.append(problem)
-        return found
+                outcomes.append(problem)
+        return outcomes
 
     async def close(self) -> None:
+        """Finishes what is under way, then closes the ledger."""
         await self.offers.close()
         await self.bills.close()
         await self.engages.close()
-        self.worked_out.close()
+        self.workbench.close()
         self.ledger.close()
 
 
 def state_of(request: HttpRequest) -> State:
+    """The state of the worker that answers this request."""
     return cast(State, request.app.state.service)
 
 
-def allowed(keys: Keys, request: HttpRequest, *scopes: Scope) -> Key:
-    """The caller's key, if it has one of these scopes."""
+def allowed(keys: KeyRing, request: HttpRequest, *scopes: Scope) -> Key:
+    """The caller's key. Raises a Problem unless it is valid and has one of these scopes."""
     key = keys.find(request.headers.get("authorization", ""))
     if key is None:
-        raise Problem("unauthorised", "this needs a key that holds: Authorization: Bearer tacit_...", _UNAUTHORISED)
+        raise Problem("unauthorised", "this needs a valid key: Authorization: Bearer tacit_...", _UNAUTHORISED)
     if key.scope not in scopes:
         raise Problem("forbidden", f"this needs a key with the scope {' or '.join(scopes)}.")
     return key
 
 
 async def watch_parent() -> None:
-    """Ends this worker when the process that started it is gone: nobody would stop it, and nobody else could have its port."""
-    started_by = multiprocessing.parent_process()  # it may be gone already
-    parent = os.getppid() if started_by is None else started_by.pid
+    """Ends this worker when its parent process is gone: otherwise nobody would stop it, and it would keep the port."""
+    process = multiprocessing.parent_process()  # it may already be gone
+    parent = os.getppid() if process is None else process.pid
     while os.getppid() == parent:
         await asyncio.sleep(_PARENT_EVERY)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-async def watch_keys(keys: Keys) -> None:
-    """A key that was revoked ends soon; one that was added begins. Where the file cannot be read, that is told once, and what is
-    known goes on."""
-    told = False
+async def watch_keys(keys: KeyRing) -> None:
+    """Reads the keys again when their file changes. An unreadable file is logged once; the known keys stay valid."""
+    logged = False
     while True:
         await asyncio.sleep(_KEYS_EVERY)
         try:
             await asyncio.to_thread(keys.refresh)
-            told = False
+            logged = False
         except (TacitError, OSError) as problem:
-            if not told:
+            if not logged:
                 LOG.error(_KEYS_UNREAD, extra={"about": {"because": str(problem)}})
-            told = True
+            logged = True

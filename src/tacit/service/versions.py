@@ -1,4 +1,4 @@
-"""Versions of a model on the disk: each is a folder that is whole or not there, and one file says which is served.
+"""Published versions of a model on the disk. Each is a complete folder; one file names the version that is served.
 
     models/current                    the name of a version
     models/<version>/manifest.json    every file with its SHA-256; the version is the digest of this
@@ -6,8 +6,9 @@
     models/<version>/tables.safetensors
     models/<version>/<release>        what a curator released: counts for slates, models across domains
 
-Publishing writes a hidden folder, renames it, then replaces ``current``. Whoever reads sees the old version or the new one. Owner,
-group and permissions are those of ``models``, which is its owner's alone unless it was made otherwise.
+Publishing writes a hidden folder, renames it, then replaces ``current``. Readers see the old version or the new one.
+All files get the owner, group and permissions of ``models``, which only its owner may read unless you change that: a
+service often runs as another user than the one who publishes.
 """
 
 import json
@@ -22,18 +23,18 @@ from time import time
 from typing import Any
 
 from tacit.errors import InvalidModel, InvalidParameter, UnknownName
+from tacit.files import give, lock, replace, synchronise
 from tacit.messages.cross_domain import TransferModel
 from tacit.messages.private_slates import Popularity
 from tacit.messages.store import Store
 from tacit.models.tables import Tables, build_tables
-from tacit.service.disk import alone, give, put, synchronise
 
 FORMAT = "tacit-models/1"
 STORE, TABLES, MANIFEST, CURRENT = "store.tacit", "tables.safetensors", "manifest.json", "current"
-KEEP = 3  # versions besides the one that is served
+KEEP = 3  # versions besides the served one
 _PARTIAL = ".partial-"
 _DEMONSTRATION = "demonstration"
-_ABANDONED = 24 * 3600  # seconds after which a folder that nobody finished is nobody's
+_ABANDONED = 24 * 3600  # seconds after which an unfinished folder is deleted
 _MOST_RELEASE = 1 << 28  # bytes
 
 Release = Popularity | TransferModel
@@ -41,72 +42,72 @@ Release = Popularity | TransferModel
 
 @dataclass(frozen=True)
 class Version:
-    """A version that was published."""
+    """A published version."""
 
     folder: Path
     manifest: Mapping[str, Any]
 
     @property
     def name(self) -> str:
-        """The version's name, which its content gives."""
+        """The version's name, a digest of its content."""
         return self.folder.name
 
     @property
     def published(self) -> int:
-        """Seconds since 1970."""
+        """When it was published, in seconds since 1970."""
         return int(self.manifest["published"])
 
     @property
     def feature_names(self) -> list[str]:
-        """What the features mean, in their order."""
+        """The names of the features, in order."""
         return list(self.manifest["feature_names"])
 
     @property
     def releases(self) -> list[Mapping[str, Any]]:
-        """name, kind and guarantee of each."""
+        """The name, kind and guarantee of each release."""
         return list(self.manifest["releases"])
 
     def file(self, name: str) -> Path:
-        """A file of it, as it was written: ``InvalidModel`` where it is not."""
+        """A file of this version. Raises InvalidModel if it is not as it was published."""
         about = self.manifest["files"].get(name)
         if about is None:
             raise UnknownName("this version has no such file.")
         path = self.folder / name
         try:
             with path.open("rb") as content:
-                found = file_digest(content, "sha256").hexdigest()
+                digest = file_digest(content, "sha256").hexdigest()
         except PermissionError:
-            raise _closed(path) from None
+            raise _unreadable(path) from None
         except OSError:
-            found = ""
-        if found != about["sha256"]:
-            raise InvalidModel(f"{path} is missing, or not what was published: publish again, or go back a version.")
+            digest = ""
+        if digest != about["sha256"]:
+            raise InvalidModel(f"{path} is missing or was changed. Publish again, or go back to an older version.")
         return path
 
     def check(self) -> "Version":
-        """This version, if every file of it is as it was written."""
+        """This version. Raises InvalidModel if any file is not as it was published."""
         for name in self.manifest["files"]:
             self.file(name)
         return self
 
     def release(self, name: str) -> Release:
         """A release that was published with this version, by its name."""
-        kind = next((one["kind"] for one in self.releases if one["name"] == name), None)
+        kind = next((about["kind"] for about in self.releases if about["name"] == name), None)
         return read_release(self.file(name), kind)
 
 
 def publish(
     models: Path, store: Store, *, feature_names: Sequence[str] = (), releases: Mapping[str, Release] | None = None
 ) -> Version:
-    """Writes a new version and makes it the one that is served. The same content again is the same version."""
-    models.mkdir(parents=True, exist_ok=True, mode=0o700)  # look-alikes are people
-    with _written(models, store, releases or {}) as partial, alone(models):
+    """Writes a new version and serves it. Publishing the same content again gives the same version."""
+    models.mkdir(parents=True, exist_ok=True, mode=0o700)  # look-alikes are features of people
+    with _draft(models, store, releases or {}) as partial, lock(models):
         return _finish(models, partial, store, feature_names, releases or {})
 
 
 @contextmanager
-def _written(models: Path, store: Store, releases: Mapping[str, Release]) -> Iterator[Path]:
-    """All files of a version but its manifest, in a hidden folder that goes if it is not renamed."""
+def _draft(models: Path, store: Store, releases: Mapping[str, Release]) -> Iterator[Path]:
+    """A hidden folder with all files of a version except its manifest. It is deleted unless it is renamed."""
     partial = models / f"{_PARTIAL}{os.urandom(8).hex()}"
     partial.mkdir()
     try:
@@ -121,13 +122,13 @@ def _written(models: Path, store: Store, releases: Mapping[str, Release]) -> Ite
 
 
 def add_release(models: Path, name: str, release: Release) -> Version:
-    """The version that is served, with one release more, as a new version."""
-    current(models)  # or there is no such folder
-    with alone(models):  # all the time: another one's release, or a new model, would be lost
+    """Publishes the served version again, with one more release."""
+    current(models)  # raises if there is no such folder
+    with lock(models):  # until the end: otherwise another release, or a new model, would be lost
         now = current(models).check()
-        releases = {one["name"]: now.release(one["name"]) for one in now.releases} | {name: release}
+        releases = {about["name"]: now.release(about["name"]) for about in now.releases} | {name: release}
         store = Store.load(now.folder / STORE)
-        with _written(models, store, releases) as partial:
+        with _draft(models, store, releases) as partial:
             return _finish(models, partial, store, now.feature_names, releases)
 
 
@@ -136,13 +137,14 @@ def current(models: Path) -> Version:
     try:
         name = (models / CURRENT).read_text(encoding="ascii").strip()
     except PermissionError:
-        raise _closed(models / CURRENT) from None
+        raise _unreadable(models / CURRENT) from None
     except (OSError, ValueError):
-        raise InvalidModel(f"nothing is published in {models}: `tacit fit --models {models}` does.") from None
+        raise InvalidModel(f"nothing is published in {models}: run `tacit fit --models {models}`.") from None
     return read_version(models, name)
 
 
 def read_version(models: Path, name: str) -> Version:
+    """A version by its name. Raises UnknownName if there is none, InvalidModel if its manifest was changed."""
     if not name or not name.isalnum():
         raise UnknownName(f"there is no such version in {models}.")
     try:
@@ -153,67 +155,69 @@ def read_version(models: Path, name: str) -> Version:
     except FileNotFoundError:
         raise UnknownName(f"there is no version {name} in {models}.") from None
     except PermissionError:
-        raise _closed(models / name / MANIFEST) from None
+        raise _unreadable(models / name / MANIFEST) from None
     except (OSError, ValueError, KeyError, TypeError):
-        raise InvalidModel(f"the manifest of version {name} in {models} is not what was published.") from None
+        raise InvalidModel(f"the manifest of version {name} in {models} was changed. Publish again.") from None
     return Version(models / name, manifest)
 
 
 def names(models: Path) -> list[str]:
-    """Of all folders that have a manifest, whatever it says."""
+    """The names of all folders that have a manifest, valid or not."""
     if not models.is_dir():
         return []
-    return sorted(one.name for one in models.iterdir() if (one / MANIFEST).is_file() and not one.name.startswith("."))
+    folders = [folder for folder in models.iterdir() if (folder / MANIFEST).is_file()]
+    return sorted(folder.name for folder in folders if not folder.name.startswith("."))
 
 
 def versions(models: Path) -> list[Version]:
-    """All that can be read, the newest first."""
-    found = []
+    """All versions that can be read, the newest first."""
+    readable = []
     for name in names(models):
-        with suppress(InvalidModel, UnknownName):  # of others nothing can be said, and nothing depends on them
-            found.append(read_version(models, name))
-    return sorted(found, key=lambda one: (-one.published, one.name))
+        with suppress(InvalidModel, UnknownName):  # nothing depends on the others
+            readable.append(read_version(models, name))
+    return sorted(readable, key=lambda version: (-version.published, version.name))
 
 
 def use(models: Path, name: str) -> Version:
     """Serves a version that was published before."""
-    read_version(models, name)  # or there is no such folder
-    with alone(models):
+    read_version(models, name)  # raises if there is no such folder
+    with lock(models):
         return _use(models, name)
 
 
 def _use(models: Path, name: str) -> Version:
-    found = read_version(models, name).check()
-    put(models / CURRENT, name.encode() + b"\n", mode=_mode_of(models))
-    return found
+    version = read_version(models, name).check()
+    replace(models / CURRENT, name.encode() + b"\n", mode=_mode_of(models), inherit_owner=True)
+    return version
 
 
 def tidy(models: Path, keep: int = KEEP) -> list[str]:
-    """Deletes all but the version that is served and the ``keep`` newest others; returns their names."""
-    current(models)  # or there is no such folder
-    with alone(models):
-        return _tidied(models, keep)
+    """Deletes all versions but the served one and the ``keep`` newest others; returns the deleted names."""
+    current(models)  # raises if there is no such folder
+    with lock(models):
+        return _tidy(models, keep)
 
 
-def _tidied(models: Path, keep: int) -> list[str]:
+def _tidy(models: Path, keep: int) -> list[str]:
     served = current(models).name
-    old = [one for one in versions(models) if one.name != served][keep:]
-    for one in old:
-        shutil.rmtree(one.folder)
+    old = [version for version in versions(models) if version.name != served][keep:]
+    for version in old:
+        shutil.rmtree(version.folder)
     for partial in models.glob(f"{_PARTIAL}*"):
-        with suppress(FileNotFoundError):  # finished just now
+        with suppress(FileNotFoundError):  # finished a moment ago
             if partial.stat().st_mtime < time() - _ABANDONED:
                 shutil.rmtree(partial, ignore_errors=True)
-    return [one.name for one in old]
+    return [version.name for version in old]
 
 
 def mark_demonstration(version: Version) -> None:
-    """Says that this one was fitted to show something."""
-    put(version.folder.parent / _DEMONSTRATION, version.name.encode(), mode=_mode_of(version.folder.parent))
+    """Marks the version that `tacit serve` fitted as a demonstration."""
+    models = version.folder.parent
+    replace(models / _DEMONSTRATION, version.name.encode(), mode=_mode_of(models), inherit_owner=True)
 
 
 def is_demonstration(version: Version) -> bool:
-    """Whether this is the version that was fitted here to show something, and not one that was published since."""
+    """Whether this version is the demonstration, and not one that was published since."""
     try:
         return (version.folder.parent / _DEMONSTRATION).read_bytes() == version.name.encode()
     except OSError:
@@ -221,7 +225,7 @@ def is_demonstration(version: Version) -> bool:
 
 
 def load_tables(version: Version, store: Store, r: int = 100) -> Tables | None:
-    """The tables of a version, mapped: processes share them. None for a store without look-alikes."""
+    """The tables of a version, memory-mapped, so that processes share them. None for a store without look-alikes."""
     if TABLES not in version.manifest["files"]:
         return None
     wanted = f"{store.version}/r={min(r, len(store.items))}"
@@ -229,7 +233,7 @@ def load_tables(version: Version, store: Store, r: int = 100) -> Tables | None:
 
 
 def read_release(file: Path, kind: str | None = None) -> Release:
-    """A released message in a file: counts for slates, or a model across domains."""
+    """Reads a released message: counts for slates, or a model across domains."""
     if file.stat().st_size > _MOST_RELEASE:
         raise InvalidModel(f"{file} is too large for a release.")
     if kind in (None, "popularity"):
@@ -237,11 +241,11 @@ def read_release(file: Path, kind: str | None = None) -> Release:
             return Popularity.from_json(json.loads(file.read_bytes()))
         except (ValueError, RecursionError):
             if kind is not None:
-                raise InvalidModel(f"{file} holds no counts.") from None
+                raise InvalidModel(f"{file} does not hold released counts.") from None
     try:
         return TransferModel.load(file)
     except RecursionError:
-        raise InvalidModel(f"{file} holds no release.") from None
+        raise InvalidModel(f"{file} does not hold a release.") from None
 
 
 def _finish(
@@ -254,53 +258,55 @@ def _finish(
         "published": int(time()),
         "feature_names": list(feature_names),
         "releases": [
-            {"name": name, "kind": _kind(one), "guarantee": one.guarantee.to_json()} for name, one in releases.items()
+            {"name": name, "kind": _kind(release), "guarantee": release.guarantee.to_json()}
+            for name, release in releases.items()
         ],
         "files": {file.name: _about(file) for file in sorted(partial.iterdir())},
     }
-    served = _same(models, manifest)
+    served = _find_same(models, manifest)
     if served is None:
         content = json.dumps(manifest, indent=1, sort_keys=True).encode()
         (partial / MANIFEST).write_bytes(content)
-        _open_up(partial)
+        _give(partial)
         synchronise([*partial.iterdir(), partial])
         served = _name_of(content)
-        _make_room(models / served)
+        _move_aside(models / served)
         os.rename(partial, models / served)
         synchronise([models])
     return _use(models, served)
 
 
-def _open_up(folder: Path) -> None:
-    """Whoever may read the folder of all versions may read this one: nobody but its owner, unless an operator says otherwise."""
+def _give(folder: Path) -> None:
+    """Gives a version the owner and permissions of the folder of all versions: by default only its owner may read
+    it."""
     mode = _mode_of(folder.parent)
     for file in folder.iterdir():
         give(file, like=folder.parent, mode=mode)
-    give(folder, like=folder.parent, mode=mode | (mode & 0o444) >> 2)  # who may read may enter
+    give(folder, like=folder.parent, mode=mode | (mode & 0o444) >> 2)  # readers may also enter
 
 
 def _mode_of(models: Path) -> int:
     return models.stat().st_mode & 0o666
 
 
-def _same(models: Path, manifest: Mapping[str, Any]) -> str | None:
+def _find_same(models: Path, manifest: Mapping[str, Any]) -> str | None:
     """The name of a version with this content, whenever it was published."""
-    said = {**manifest, "published": 0}
-    for one in versions(models):
-        if {**one.manifest, "published": 0} == said:
-            with suppress(InvalidModel):  # a damaged one is published anew
-                return one.check().name
+    undated = {**manifest, "published": 0}
+    for version in versions(models):
+        if {**version.manifest, "published": 0} == undated:
+            with suppress(InvalidModel):  # a damaged version is published again
+                return version.check().name
     return None
 
 
-def _make_room(folder: Path) -> None:
-    """A damaged version of the same name, from the same second, is put out of the way."""
+def _move_aside(folder: Path) -> None:
+    """Moves a damaged version of the same name, published in the same second, out of the way."""
     if folder.exists():
         os.rename(folder, folder.with_name(f"{_PARTIAL}{folder.name}-{os.urandom(4).hex()}"))
 
 
-def _closed(file: Path) -> InvalidModel:
-    return InvalidModel(f"the user that this runs as may not read {file}: chmod or chown it.")
+def _unreadable(file: Path) -> InvalidModel:
+    return InvalidModel(f"{file} may not be read by the user that runs this. Change its mode or owner.")
 
 
 def _name_of(manifest: bytes) -> str:
@@ -325,9 +331,11 @@ def _checked_name(name: str) -> str:
         or name.startswith(".")
         or len(name) > 60
     ):
-        raise InvalidParameter("a release is named with letters, digits, dots and hyphens.")
+        raise InvalidParameter(
+            "the name of a release may have letters, digits, dots and hyphens, and at most 60 of them."
+        )
     if name in (STORE, TABLES, MANIFEST):
-        raise InvalidParameter(f"{name!r} is taken: name the release otherwise.")
+        raise InvalidParameter(f"{name!r} is the name of another file of a version. Choose another name.")
     return name
 
 

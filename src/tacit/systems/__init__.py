@@ -1,12 +1,12 @@
-"""Each system wired in one process, for trying and testing: its parties speak through their real messages.
+"""Each system in one process, for trying and testing: its parties exchange their real messages.
 
-Every module has a ``simulate`` that gives an ``Outcome``: its ``guarantee`` is what was promised of what
-left those who hold raw data, and ``bytes_sent`` how much that was.
+Every module has a function ``simulate``. It returns a ``Transcript``: its ``guarantee`` covers everything that left the parties
+with raw data, and ``bytes_sent`` is how much that was.
 """
 
 from typing import TYPE_CHECKING
 
-from tacit.loading import on_demand
+from tacit.loading import lazy
 
 if TYPE_CHECKING:
     from tacit.systems import (
@@ -14,27 +14,19 @@ if TYPE_CHECKING:
         federated_prototypes,
         multi_selection,
         private_selection,
-        private_selection_shuffled,
         private_slates,
+        transcript,
     )
-
-_MODULES = [  # loaded when they are used: entities need `cryptography`, which the others do without
-    "cross_domain",
-    "federated_prototypes",
-    "multi_selection",
-    "private_selection",
-    "private_selection_shuffled",
-    "private_slates",
-]
+else:
+    __getattr__, __dir__ = lazy(
+        __name__, "cross_domain federated_prototypes multi_selection private_selection private_slates transcript"
+    )
 
 __all__ = [
     "cross_domain",
     "federated_prototypes",
     "multi_selection",
     "private_selection",
-    "private_selection_shuffled",
     "private_slates",
+    "transcript",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, {}, _MODULES)

@@ -1,74 +1,62 @@
-"""Cross-domain recommendation from end to end in one process: curator, wire, served users, in that order. For trying it."""
+"""Cross-domain recommendation end to end in one process: curator, wire, users. For trying and testing."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from tacit.checks import whole
 from tacit.curator import Curator
-from tacit.guarantees import Guarantee
 from tacit.messages.cross_domain import Replacements, TransferModel
+from tacit.systems.transcript import Transcript, write
 
-Profile: TypeAlias = Mapping[Any, float]  # item -> rating
 
+@dataclass(frozen=True, repr=False)
+class TransferTranscript(Transcript):
+    """``wire`` is the text that left the curator, or None if its model stays inside. ``served`` are the users' results."""
 
-@dataclass(frozen=True)
-class Outcome:
-    """What left the curator, as text (None where nothing does), and what each served user computed or was told."""
-
-    guarantee: Guarantee
     wire: str | None
     served: tuple[dict[Any, float], ...]  # target items, best first: predictions, or an alter ego
 
     @property
-    def bytes_sent(self) -> int:
-        """How many bytes left the curator; 0 where what it made stays inside."""
-        return 0 if self.wire is None else len(self.wire.encode())
-
-    def __repr__(self) -> str:
-        return f"Outcome({len(self.served)} served, {self.bytes_sent:,} bytes sent)"
+    def summary(self) -> str:
+        return f"{len(self.served)} served"
 
 
 def simulate(
     curator: Curator,
-    profiles: Sequence[Profile],
+    profiles: Sequence[Mapping[Any, float]],
     k: int = 10,
     epsilon: float = 2.0,
     delta: float = 1e-6,
     *,
     mode: str = "moments",
     **options: Any,
-) -> Outcome:
-    """Serves each of ``profiles``, the own ratings of people whom the curator need not know, with ``k`` target items.
+) -> TransferTranscript:
+    """Serves ``k`` target items to each of ``profiles``: ratings by item, of users who need not be known to the curator.
 
-    Every message is written as JSON and read again. In mode "prs_valid" a user is served her alter ego, which any recommender of
-    the target domain takes; modes "nx" and "published" stay inside, and the users' profiles go there instead.
+    Every message is written as JSON and read again. In mode "prs_valid" a user gets an alter ego, which any recommender of the
+    target domain accepts. Models of the modes "nx" and "published" stay inside, and the users' profiles go there instead.
     ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
     """
     k = whole("k", k, least=1)
-    # 1. The curator charges, draws, keeps; 2. what it sends is read by everybody; 3. each user computes with ratings of her own.
+    # 1. The curator charges, draws and keeps. 2. Everybody reads what it sends. 3. Each user computes with their own ratings.
     made = curator.release(epsilon, delta, mode=mode, **options)
     if isinstance(made, TransferModel):
-        wire = _wire(made.to_json())
+        wire = write(made.to_json())
         model = TransferModel.from_json(json.loads(wire))
-        return Outcome(model.guarantee, wire, tuple(_best(model, own, k) for own in profiles))
+        served = tuple(_best(model, profile, k) for profile in profiles)
+        return TransferTranscript(model.guarantee, len(wire.encode()), wire, served)
     if isinstance(made, Replacements):
-        wire = _wire(made.to_json())
+        wire = write(made.to_json())
         table = Replacements.from_json(json.loads(wire))
-        return Outcome(table.guarantee, wire, tuple(_ranked(table.alter_ego(own), k) for own in profiles))
-    return Outcome(made.guarantee, None, tuple(_best(made, own, k) for own in profiles))
+        egos = [table.alter_ego(profile) for profile in profiles]
+        served = tuple(dict(sorted(ego.items(), key=lambda entry: -entry[1])[:k]) for ego in egos)
+        return TransferTranscript(table.guarantee, len(wire.encode()), wire, served)
+    return TransferTranscript(made.guarantee, 0, None, tuple(_best(made, profile, k) for profile in profiles))
 
 
-def _best(model: Any, own: Profile, k: int) -> dict[Any, float]:
-    chosen = model.recommend(own, k)
-    predicted = model.predict(own, chosen)
-    return {item: predicted[item] for item in chosen}
-
-
-def _ranked(ego: Mapping[Any, float], k: int) -> dict[Any, float]:
-    return dict(sorted(ego.items(), key=lambda one: -one[1])[:k])
-
-
-def _wire(message: dict[str, Any]) -> str:
-    return json.dumps(message, separators=(",", ":"), allow_nan=False)
+def _best(model: Any, profile: Mapping[Any, float], k: int) -> dict[Any, float]:
+    recommended = model.recommend(profile, k)
+    predicted = model.predict(profile, recommended)
+    return {item: predicted[item] for item in recommended}

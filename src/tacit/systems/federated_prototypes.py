@@ -1,4 +1,4 @@
-"""Federated prototypes from end to end in one process: entities, coordinator, entities again, in that order. For trying.
+"""Federated prototypes end to end in one process: coordinator, entities, coordinator, entities. For trying and testing.
 
 with simulate({"north": rows, "south": others, "west": more}, catalogue, epsilon=2.0, users=500) as run:
     print(run.guarantee)
@@ -9,38 +9,35 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tacit.entity import Entity, Policy
 from tacit.entity.rows import Rows
 from tacit.errors import InvalidParameter
-from tacit.guarantees import Guarantee
 from tacit.ledger import Budget
 from tacit.mechanisms import SYSTEM_NOISE, Noise
-from tacit.messages.federated_prototypes_frame import KEY_BYTES, public_of
-from tacit.messages.federated_prototypes_manifest import Manifest
-from tacit.messages.federated_prototypes_model import SharedModel
-from tacit.messages.federated_prototypes_roster import Member, Role, catalogue_hash
-from tacit.messages.federated_prototypes_terms import Mechanism
-from tacit.messages.private_slates_parts import Item
-from tacit.server.federation import Federation
+from tacit.messages.federated_prototypes.frame import KEY_BYTES, public_of
+from tacit.messages.federated_prototypes.manifest import Manifest, Member, Role, catalogue_hash
+from tacit.messages.federated_prototypes.replies import SharedModel
+from tacit.messages.federated_prototypes.terms import Mechanism
+from tacit.messages.items import Item
+from tacit.server.federated_prototypes import Federation
+from tacit.systems.transcript import Transcript
 
 
-@dataclass(eq=False)
-class Outcome:
-    """The entities with their ledgers, the run, and how many bytes left whom. Closing it closes the ledgers."""
+@dataclass(frozen=True, eq=False, repr=False)
+class FederationTranscript(Transcript):
+    """The entities with their ledgers, and the run. Close it to close the ledgers.
+
+    The guarantee holds for each user of an entity, for everything that the entity sent.
+    """
 
     entities: dict[str, Entity]
     run: Federation
-    sent: dict[str, int] = field(default_factory=dict)  # bytes, by entity
-    _open: ExitStack = field(default_factory=ExitStack, repr=False)
-
-    @property
-    def bytes_sent(self) -> int:
-        """How many bytes left all entities together; ``sent`` has them by entity."""
-        return sum(self.sent.values())
+    sent: dict[str, int]  # bytes, by entity
+    _open: ExitStack
 
     @property
     def manifest(self) -> Manifest:
@@ -49,26 +46,22 @@ class Outcome:
 
     @property
     def model(self) -> SharedModel | None:
-        """What the coordinator made and sent to all; None while the run is under way, and where it was given up."""
+        """The model that the coordinator sent to all; None if the run was given up."""
         return self.run.model
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What the run promises of all that an entity sent, to each of its users."""
-        return self.run.guarantee
+    def summary(self) -> str:
+        return repr(self.run)
 
     def close(self) -> None:
-        """Closes the entities' ledgers, and removes the folder that was made for them."""
+        """Closes the entities' ledgers, and removes their folder if it was temporary."""
         self._open.close()
 
-    def __enter__(self) -> "Outcome":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"Outcome({self.run!r}, {self.bytes_sent:,} bytes sent)"
 
 
 def simulate(
@@ -85,18 +78,18 @@ def simulate(
     noise: Noise = SYSTEM_NOISE,
     unprotected: Sequence[str] = (),
     **constants: Any,
-) -> Outcome:
+) -> FederationTranscript:
     """One run over the entities of ``rows``; ``receivers`` send nothing and get the model.
 
     ``users`` is the public order of magnitude of an entity's users; further ``constants`` are those of the Manifest. ``silent``
-    names entities that stop replying, and from which stage on. Ledgers lie in ``folder``, or in one that closing removes.
-    ``budget`` is by default what this run needs.
+    maps entities that stop replying to the stage from which on they do. Ledgers are in ``folder``, by default a temporary one that
+    closing removes. ``budget`` is by default what this run needs.
     ``epsilon`` is in nats, for each user of any entity.
     """
     receivers = dict(receivers or {})
     if set(rows) & set(receivers):
-        raise InvalidParameter("an entity contributes or receives, not both.")
-    known = [one.name for one in fields(Manifest) if one.init]
+        raise InvalidParameter("an entity cannot be in both `rows` and `receivers`: it contributes or receives.")
+    known = [constant.name for constant in fields(Manifest) if constant.init]
     if unknown := [name for name in constants if name not in known]:
         raise InvalidParameter(f"a manifest has no constant {unknown[0]!r}; it has {', '.join(known)}.")
     everybody = {**rows, **receivers}
@@ -118,12 +111,12 @@ def simulate(
     )
     pure = manifest.mechanism is Mechanism.GRID
     with ExitStack() as opened:
-        place = Path(opened.enter_context(tempfile.TemporaryDirectory()) if folder is None else folder)
+        home = Path(opened.enter_context(tempfile.TemporaryDirectory()) if folder is None else folder)
         entities = {
             name: opened.enter_context(
                 Entity(
                     own,
-                    place / f"{name}.db",
+                    home / f"{name}.db",
                     name=name,
                     key=keys[name],
                     coordinator=public_of(coordinator),
@@ -136,22 +129,17 @@ def simulate(
             )
             for name, own in everybody.items()
         }
-        outcome = Outcome(entities, Federation(manifest, coordinator), dict.fromkeys(everybody, 0))
-        _converse(outcome, dict(silent or {}))
-        outcome._open = opened.pop_all()
-    return outcome
-
-
-def _converse(outcome: Outcome, silent: Mapping[str, str]) -> None:
-    """2. In every stage each entity charges, draws, keeps and replies. 3. The coordinator combines. 4. The model goes to all."""
-    run, quiet = outcome.run, set[str]()
-    while not run.done:
-        quiet |= {name for name, stage in silent.items() if stage == run.stage}
+        # 2. In every stage each entity charges, draws, keeps and replies, and the coordinator combines.
+        run, sent, quiet = Federation(manifest, coordinator), dict.fromkeys(everybody, 0), set[str]()
+        while not run.done:
+            quiet |= {name for name, stage in (silent or {}).items() if stage == run.stage}
+            for name, message in run.outgoing().items():
+                reply = None if name in quiet else entities[name].answer(message)
+                if reply is not None:
+                    sent[name] += len(reply)
+                    run.accept(reply)
+            run.advance()
+        # 3. The model goes to all.
         for name, message in run.outgoing().items():
-            reply = None if name in quiet else outcome.entities[name].answer(message)
-            if reply is not None:
-                outcome.sent[name] += len(reply)
-                run.accept(reply)
-        run.advance()
-    for name, message in run.outgoing().items():
-        outcome.entities[name].answer(message)
+            entities[name].answer(message)
+        return FederationTranscript(run.guarantee, sum(sent.values()), entities, run, sent, opened.pop_all())

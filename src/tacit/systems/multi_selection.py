@@ -1,6 +1,6 @@
-"""Multi-selection from end to end in one process: device, wire, server, wire, device, in the paper's order. For trying and testing.
+"""Multi-selection end to end in one process: device, wire, server, wire, device, as in the paper. For trying and testing.
 
-A real device adds what a simulation has no use for: a profile, a ledger that charges, a memo of the signal (tacit.device).
+A real device (tacit.device) also has a profile, a ledger that charges, and a memo of the signal. A simulation needs none of them.
 """
 
 from dataclasses import dataclass
@@ -11,26 +11,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.device.multi_selection import best, codes_of, estimator, mechanism_of
-from tacit.guarantees import Guarantee
 from tacit.mechanisms import SYSTEM_NOISE, Noise
 from tacit.messages.multi_selection import Reply, Request, Signal, exact_eta
 from tacit.messages.store import Store
-from tacit.models.scorer import class_scores
+from tacit.models.scorers import class_scores
 from tacit.models.tables import Tables
-from tacit.server.algorithms import Algorithm, LocalModel
-from tacit.server.multi_selection import MultiSelection
+from tacit.server.multi_selection import Algorithm, LocalModel, MultiSelection
+from tacit.systems.transcript import Transcript
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What was sent, what came back, what was picked, and what privacy cost; utilities are the server's model at the true features.
+@dataclass(frozen=True, repr=False)
+class PickTranscript(Transcript):
+    """What was sent, what came back, what was picked, and what privacy cost. Utilities are the server's model at the true features.
 
-    Only ``request`` leaves the device. Everything else about the pick is private: it is for experiments.
+    Only ``request`` leaves the device, and the guarantee is that of its signal. The rest is private: it is for experiments.
     """
 
     request: bytes
     reply: bytes
-    guarantee: Guarantee  # of the signal
     slate: tuple[int, ...]  # codes of items
     picked: tuple[int, ...]
     best: float  # the utility of the t best of all items
@@ -38,22 +36,18 @@ class Outcome:
     taken: float  # of the picked items
 
     @property
-    def bytes_sent(self) -> int:
-        """How many bytes left the device: its request."""
-        return len(self.request)
-
-    @property
     def slate_regret(self) -> float:
-        """d_i: what the slate lacks of the best, in the model's units of utility."""
+        """d_i: how much worse the slate is than the best items, in the model's units of utility."""
         return self.best - self.offered
 
     @property
     def pick_regret(self) -> float:
-        """d_f: what the pick lacks of the best, in the model's units of utility."""
+        """d_f: how much worse the pick is than the best items, in the model's units of utility."""
         return self.best - self.taken
 
-    def __repr__(self) -> str:
-        return f"Outcome({len(self.slate)} items, {self.bytes_sent:,} bytes sent, {len(self.reply):,} bytes received)"
+    @property
+    def summary(self) -> str:
+        return f"{len(self.slate)} items, {len(self.reply):,} bytes received"
 
 
 def simulate(
@@ -67,12 +61,12 @@ def simulate(
     noise: Noise = SYSTEM_NOISE,
     rng: np.random.Generator | None = None,
     tables: Tables | None = None,
-) -> Outcome:
-    """One user with these features asks once. ``rng`` is the server's coins; ``tables`` spare it working them out again.
+) -> PickTranscript:
+    """One user with these features asks once. ``rng`` is the server's randomness; ``tables`` save it from computing them again.
 
     ``eta`` is the L1 distance of features between which one nat is lost; ``k`` items are offered, ``t`` of them picked.
     """
-    # 1. The device perturbs and sends; features outside the domain are refused before any noise is drawn.
+    # 1. The device perturbs and sends. Features outside the domain raise an error before any noise is drawn.
     true, exact = store.space.check(features), exact_eta(eta)
     signal = Signal.from_release(mechanism_of(store.space, exact).release(true, noise), exact)
     request = Request(signal, k, t).to_bytes()
@@ -82,13 +76,16 @@ def simulate(
     # 3. The device picks. Nothing is sent.
     read = Reply.from_bytes(reply)
     slate = codes_of(read, store.items)
-    picked = [slate[place] for place in best(estimator(read, slate, store.space.dimension, store.scorer)(true), t)]
+    picked = [
+        slate[position] for position in best(estimator(read, slate, store.space.dimension, store.scorer)(true), t)
+    ]
     scores = class_scores(store.scorer, true[None])[0].astype(np.float64)[store.scorer.classes.of]
     offered = np.sort(scores[slate])[::-1][:t]
-    return Outcome(
+    return PickTranscript(
+        signal.guarantee,
+        len(request),
         request,
         reply,
-        signal.guarantee,
         tuple(slate),
         tuple(picked),
         best=float(np.sort(scores)[::-1][:t].sum()),

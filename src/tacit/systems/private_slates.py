@@ -1,42 +1,37 @@
-"""Private slates from end to end in one process: curator, wire, server or user, in that order. For trying and testing.
+"""Private slates end to end in one process: curator, wire, server or user. For trying and testing.
 
-One slate at a time goes from the curator to a user; where any number are wanted, counts or a kernel go to a server once, and the
-slates come from there.
+A planned number of slates goes from the curator to users, one at a time. For any number of slates the curator sends counts or a
+kernel to a server once, and the slates come from there.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tacit.curator import Curator
-from tacit.curator.slate_plan import Plan
-from tacit.curator.slate_routes import Route
-from tacit.guarantees import Guarantee
+from tacit.curator.private_slates.plan import Plan
+from tacit.curator.private_slates.routes import Route
 from tacit.messages.private_slates import Popularity, Similarity, Slate
 from tacit.server.private_slates import PrivateSlates
+from tacit.systems.transcript import Transcript, write
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What left the curator, as text, and the slates that users got."""
+@dataclass(frozen=True, repr=False)
+class SlateTranscript(Transcript):
+    """``wire`` has the texts that left the curator: all slates, or the one release that they come from.
+
+    The guarantee is that of one slate if each was charged, and that of all if they come from one release.
+    """
 
     plan: Plan
     wire: tuple[str, ...]
     slates: tuple[Slate, ...]
 
     @property
-    def guarantee(self) -> Guarantee:
-        """Of one slate where each was charged, of all where they come from one release."""
-        return self.slates[0].guarantee
-
-    @property
-    def bytes_sent(self) -> int:
-        """How many bytes left the curator: all slates, or the one release that they come from."""
-        return sum(len(text.encode()) for text in self.wire)
-
-    def __repr__(self) -> str:
-        return f"Outcome({self.plan.route}: {len(self.slates)} slates, {self.bytes_sent:,} bytes sent)"
+    def summary(self) -> str:
+        return f"{self.plan.route}: {len(self.slates)} slates"
 
 
 def simulate(
@@ -49,8 +44,8 @@ def simulate(
     drawn: bool = False,
     rng: np.random.Generator | None = None,
     **options: object,
-) -> Outcome:
-    """``slates`` planned (None: any number), ``shown`` of them made (by default all that are planned, or one).
+) -> SlateTranscript:
+    """Plans ``slates`` (None: any number) and makes ``shown`` of them, by default all that are planned, or one.
 
     Every message is written as JSON and read again. ``drawn`` and ``rng`` are for a server that draws its slates.
     ``k`` is a number of items, ``epsilon`` in nats, for all slates together.
@@ -60,23 +55,24 @@ def simulate(
     if not plan.once:
         # 1. The curator charges, draws, keeps and sends; the user reads.
         wire = tuple(
-            _wire(curator.slate(k, epsilon, slates=slates, **options).to_json())  # type: ignore[arg-type]
+            write(curator.slate(k, epsilon, slates=slates, **options).to_json())  # type: ignore[arg-type]
             for _ in range(count)
         )
-        return Outcome(plan, wire, tuple(Slate.from_json(json.loads(text)) for text in wire))
+        return _transcript(plan, wire, wire)
     # 1. The curator releases once. 2. The server makes slates of it, and sends each to a user.
     asked = {name: value for name, value in options.items() if name in ("likes_each", "delta", "among")}
     if plan.route is Route.COUNTS:
-        sent = _wire(curator.popularity(epsilon, **asked).to_json())  # type: ignore[arg-type]
+        sent = write(curator.popularity(epsilon, **asked).to_json())  # type: ignore[arg-type]
         counts = Popularity.from_json(json.loads(sent))
         server = PrivateSlates(counts, curator.features_of(counts.items), rng=rng)
     else:
         asked = {name: value for name, value in asked.items() if name == "among"}
-        sent = _wire(curator.similarity(plan.epsilon, plan.delta, **asked).to_json())  # type: ignore[arg-type]
+        sent = write(curator.similarity(plan.epsilon, plan.delta, **asked).to_json())  # type: ignore[arg-type]
         server = PrivateSlates(Similarity.from_json(json.loads(sent)), rng=rng)
-    made = (_wire(server.slate(k, drawn=drawn).to_json()) for _ in range(count))
-    return Outcome(plan, (sent,), tuple(Slate.from_json(json.loads(text)) for text in made))
+    return _transcript(plan, (sent,), [write(server.slate(k, drawn=drawn).to_json()) for _ in range(count)])
 
 
-def _wire(message: dict[str, object]) -> str:
-    return json.dumps(message, separators=(",", ":"), allow_nan=False)
+def _transcript(plan: Plan, wire: tuple[str, ...], texts: Sequence[str]) -> SlateTranscript:
+    slates = tuple(Slate.from_json(json.loads(text)) for text in texts)
+    guarantee = slates[0].guarantee if slates else plan.each
+    return SlateTranscript(guarantee, sum(len(text.encode()) for text in wire), plan, wire, slates)

@@ -11,6 +11,7 @@ from tacit.ledger import ImpressionLedger
 from tacit.messages.multi_selection import Request, Signal
 from tacit.messages.private_selection import Offer
 from tests.integration.service.conftest import Running
+from tests.releases import message_of
 
 BINARY, JSON, PROBLEM = "application/vnd.tacit", "application/json", "application/problem+json"
 MULTI_SELECTION = "/v1/multi-selection"
@@ -21,7 +22,7 @@ DIMENSION = 38  # of the published world: likes and dislikes of 19 genres
 def request_of(seed: int = 0, k: int = 5, dimension: int = DIMENSION) -> Request:
     """A request with noise for a signal; equal seeds are equal bytes."""
     steps = np.random.default_rng(seed).integers(-(1 << 19), 1 << 20, dimension)
-    return Request(Signal(steps, 20, Fraction(1, 10)), k)
+    return Request(message_of(Signal, steps, 20, Fraction(1, 10)), k)
 
 
 def offer_from(client: httpx.Client, consent: int = 1) -> Offer:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.messages.multi_selection import Reply, Signal
-from tacit.messages.multi_selection_request import Request
+from tacit.messages.multi_selection import Reply, Request, Signal
 from tacit.messages.private_selection import Offer
 from tacit.messages.store import Store
 from tests.integration.service.conftest import PRICES, Running
@@ -28,6 +27,7 @@ from tests.integration.service.talking import (
     request_of,
     require_problem,
 )
+from tests.releases import message_of
 
 SCORER = "/v1/private-selection/scorer"
 LIKED = {1: 5.0, 2: 5.0, 3: 1.0, 7: 4.5, 11: 0.5}
@@ -77,7 +77,7 @@ def test_a_signal_that_tells_nothing_is_answered_and_a_simulated_one_refused(cli
     nothing = Request(Signal.nothing(38, "0.1"), 4)
     answer = client.post(MULTI_SELECTION, json=nothing.to_json())
     assert len(Reply.from_json(answer.json()).items) == 4
-    replayed = Request(Signal(np.ones(38, dtype=np.int32), 20, nothing.signal.eta, simulated=True), 4)
+    replayed = Request(message_of(Signal, np.ones(38, dtype=np.int32), 20, nothing.signal.eta, simulated=True), 4)
     refused = client.post(MULTI_SELECTION, json=replayed.to_json())
     assert "operating system" in require_problem(refused, 422, "invalid-message")["detail"]
 

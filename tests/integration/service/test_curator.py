@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tacit.ledger import PrivacyLedger
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tacit.messages.private_slates import Popularity, Slate
 from tacit.service.keys import Scope, issue
 from tests.integration.service.conftest import Published

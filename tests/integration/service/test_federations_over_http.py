@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from tacit.engines.coordinator import CoordinatorFolder
-from tacit.ledger.verification.check import check
-from tacit.messages.federated_prototypes_frame import open_frame
+from tacit.ledger.verification import check
+from tacit.messages.federated_prototypes.frame import open_frame
 from tacit.service.keys import Scope, issue
 from tests.integration.service.conftest import Published
 from tests.integration.service.serving import Service

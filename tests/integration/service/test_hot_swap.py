@@ -118,7 +118,7 @@ def test_a_damaged_version_is_refused_and_the_old_one_is_served_on(
             assert refused.stderr.count("\n") == 1
             assert current.read_text().strip() == published.first
             current.write_text(published.second)  # by hand, past all checks
-            until(lambda number=number: lines_about(service, "could not be taken up") == number, 15, name)  # type: ignore[misc]
+            until(lambda number=number: lines_about(service, "could not be loaded") == number, 15, name)  # type: ignore[misc]
             assert version_of(client) == published.first
             assert slate() == before
             mend()
@@ -153,11 +153,11 @@ def test_a_worker_that_dies_while_what_is_published_is_damaged_is_replaced_and_t
     until(lambda: lines_about(service, f'"version":"{published.first}"') == 2, 15, "a worker is not ready")
     tamper(models / published.second / "store.tacit")
     (models / "current").write_text(published.second)
-    until(lambda: lines_about(service, "could not be taken up") == 2, 15, "it was not looked at")
+    until(lambda: lines_about(service, "could not be loaded") == 2, 15, "it was not looked at")
     killed = service.workers()[0]
     os.kill(killed, signal.SIGKILL)
     until(
-        lambda: lines_about(service, "what was served before is served on") == 1,
+        lambda: lines_about(service, "the one served before goes on answering") == 1,
         60,
         lambda: f"nobody took its place:\n{service.printed[-4000:]}",
     )

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tacit.messages.multi_selection import Reply
 from tacit.service.keys import Scope, issue
 from tests.integration.service.conftest import PRICES, Serve, listings_in

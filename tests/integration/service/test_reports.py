@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tacit.ledger import ImpressionLedger, Offered
-from tacit.ledger.clock import SECOND
+from tacit.ledger.chain import SECOND
 from tests.integration.service.conftest import PRICES, Running, Serve, listings_in
 from tests.integration.service.talking import (
     COUNTS,
@@ -124,10 +124,10 @@ def test_of_different_reports_for_one_token_at_once_one_is_counted_and_all_other
 def test_reports_that_are_no_messages_are_refused_and_named_by_their_path(client: httpx.Client) -> None:
     token = offer_from(client).token
     for content, path in (
-        (impression(token), "1 to 100 items"),
+        (impression(token), "$.items"),
         (impression(token, "31", "31"), "once"),
         (impression("zz" + token[2:], "31"), "$.token"),
-        ({**impression(token, "31"), "price": 0}, "nothing else"),
+        ({**impression(token, "31"), "price": 0}, "no further members"),
         ({**impression(token, "31"), "version": 2}, "$.version"),
         ({**impression(token, "31"), "items": "31"}, "$.items"),
         ({**impression(token, "31"), "items": [31]}, "$.items"),

@@ -7,7 +7,7 @@ from tacit.audit import distribution
 from tacit.audit.distribution import THRESHOLD, counts_of, lattice_p_value, off_by, p_value
 from tacit.errors import InvalidParameter
 from tacit.mechanisms import ExponentialMechanism, ProfileScores, RandomisedResponse, ReplayedNoise, VectorLaplace
-from tacit.mechanisms.samplers import discrete_laplace
+from tacit.mechanisms.samplers import integers
 
 DRAWS = 100_000
 
@@ -34,7 +34,7 @@ def test_a_lattice_scale_off_by_ten_percent_is_rejected() -> None:
     drawn = mechanism.release(np.zeros(DRAWS), ReplayedNoise(3)).value.steps
 
     def fit(law: VectorLaplace) -> float:
-        return lattice_p_value(drawn, lambda n: discrete_laplace.cdf(n, law.scale_in_steps))
+        return lattice_p_value(drawn, lambda n: integers.discrete_laplace_cdf(n, law.noise_law.width))
 
     assert fit(mechanism) > THRESHOLD
     assert fit(off_by(mechanism, 1.1)) < THRESHOLD
@@ -46,16 +46,18 @@ def test_a_lattice_that_is_shifted_is_rejected() -> None:
     drawn = mechanism.release(np.zeros(DRAWS), ReplayedNoise(4)).value.steps
 
     def fit(shift: int) -> float:
-        return lattice_p_value(drawn, lambda n: discrete_laplace.cdf(n - shift, mechanism.scale_in_steps))
+        return lattice_p_value(drawn, lambda n: integers.discrete_laplace_cdf(n - shift, mechanism.noise_law.width))
 
     assert fit(0) > THRESHOLD
     assert fit(1) < THRESHOLD
 
 
 def test_coarse_lattices_have_fewer_cells_and_still_a_law() -> None:
-    noise = discrete_laplace.sample(VectorLaplace(1, 0.5, grid_bits=0).scale_in_steps, 10_000, ReplayedNoise(5))
-    scale = VectorLaplace(1, 0.5, grid_bits=0).scale_in_steps
-    assert lattice_p_value(noise, lambda n: discrete_laplace.cdf(n, scale)) > THRESHOLD
+    noise = integers.sample_discrete_laplace(
+        VectorLaplace(1, 0.5, grid_bits=0).noise_law.width, 10_000, ReplayedNoise(5)
+    )
+    scale = VectorLaplace(1, 0.5, grid_bits=0).noise_law.width
+    assert lattice_p_value(noise, lambda n: integers.discrete_laplace_cdf(n, scale)) > THRESHOLD
 
 
 def test_an_impossible_outcome_is_rejected_outright() -> None:

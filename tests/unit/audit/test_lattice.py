@@ -10,10 +10,10 @@ from tacit.audit import exact, lattice
 from tacit.audit.cases import sums
 from tacit.audit.twins.sums import LocalSensitivity
 from tacit.guarantees import Relation
-from tacit.guarantees.gaussian import delta_of_gaussian
+from tacit.guarantees.concentrated import delta_of_gaussian
 from tacit.mechanisms import GaussianSum, LaplaceSum, VectorLaplace
-from tacit.mechanisms.grid import STEPS, bounded_row_sum
-from tacit.mechanisms.samplers import discrete_gaussian, discrete_laplace
+from tacit.mechanisms.inputs import STEPS, bounded_row_sum
+from tacit.mechanisms.samplers import integers
 
 
 def test_centres_are_the_sums_themselves() -> None:
@@ -54,7 +54,7 @@ def test_the_largest_laplace_ratio_is_found_at_the_probed_outputs() -> None:
     scale = Fraction(7, 2)
 
     def pmf(steps: np.ndarray, total: int) -> np.ndarray:
-        return discrete_laplace.pmf(np.asarray(steps) - total, scale)
+        return integers.discrete_laplace_pmf(np.asarray(steps) - total, scale)
 
     for shift in (0, 1, 2, 5, 9):
         every = np.arange(-60, 61)
@@ -69,7 +69,7 @@ def test_renyi_divergences_on_the_lattice_are_those_of_the_whole_law(variance: F
     deviation = math.sqrt(variance)
 
     def pmf(steps: np.ndarray, total: int) -> np.ndarray:
-        return discrete_gaussian.pmf(np.asarray(steps) - total, variance)
+        return integers.discrete_gaussian_pmf(np.asarray(steps) - total, variance)
 
     shift = max(1, round(deviation / 2))
     for order in (1.0, 1.5, 2.0, 5.0):
@@ -85,7 +85,7 @@ def test_deltas_on_the_lattice_are_those_of_the_whole_law(variance: Fraction) ->
     reach = 45 * math.ceil(math.sqrt(variance))
     points = np.arange(-reach, reach + 1)
     shift = max(1, round(math.sqrt(variance)))
-    laws = np.stack([discrete_gaussian.pmf(points - centre, variance) for centre in (shift, 0)])
+    laws = np.stack([integers.discrete_gaussian_pmf(points - centre, variance) for centre in (shift, 0)])
     for epsilon in (0.1, 1.0, 3.0):
         by_hand = exact.worst_delta(laws / laws.sum(axis=1, keepdims=True), epsilon)
         assert lattice.gaussian_delta(shift, variance, epsilon) == pytest.approx(by_hand, rel=1e-9, abs=1e-15)
@@ -94,7 +94,7 @@ def test_deltas_on_the_lattice_are_those_of_the_whole_law(variance: Fraction) ->
 def test_the_tail_by_the_normal_law_agrees_with_the_sum_where_both_apply() -> None:
     variance = Fraction(10**6)
     points = np.arange(-40_000, 40_001)
-    law = discrete_gaussian.pmf(points, variance)
+    law = integers.discrete_gaussian_pmf(points, variance)
     above = np.cumsum(law[::-1])[::-1]
     at = np.array([0, 1000, 3000, 5000])
     assert lattice.gaussian_tail(at, variance) == pytest.approx(above[at + 40_000], rel=2e-6)
@@ -113,7 +113,7 @@ def test_a_fine_lattice_has_the_delta_of_the_normal_law() -> None:
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-8), (1.0, 1e-6), (4.0, 1e-5)])
 def test_gaussian_sums_stay_within_their_delta(epsilon: float, delta: float) -> None:
     mechanism = GaussianSum(1, 1.0, epsilon, delta)
-    assert 0.3 * delta < lattice.gaussian_delta(STEPS, mechanism.variance_in_steps, epsilon) * 20.0
-    assert lattice.gaussian_delta(STEPS, mechanism.variance_in_steps, epsilon) <= delta
+    assert 0.3 * delta < lattice.gaussian_delta(STEPS, mechanism.noise_law.width, epsilon) * 20.0
+    assert lattice.gaussian_delta(STEPS, mechanism.noise_law.width, epsilon) <= delta
     for smaller in (STEPS // 2, STEPS // 10, 1):
-        assert lattice.gaussian_delta(smaller, mechanism.variance_in_steps, epsilon) <= delta
+        assert lattice.gaussian_delta(smaller, mechanism.noise_law.width, epsilon) <= delta

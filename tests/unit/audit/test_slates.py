@@ -16,15 +16,13 @@ from tacit.audit.twins import kernels, tempered
 from tacit.audit.twins import slates as twins
 from tacit.audit.twins.mislabelled import with_less_noise
 from tacit.guarantees import Relation
-from tacit.guarantees.slate_bounds import (
-    frobenius_epsilon,
+from tacit.mechanisms import GaussianKernel, NaturalSlate, NaturalSubset, ReplayedNoise, TemperedSlate
+from tacit.mechanisms.slates import (
     natural_epsilon,
     published_epsilon,
-    spectral_epsilon,
     subset_epsilon,
-    trace_epsilon,
 )
-from tacit.mechanisms import GaussianKernel, NaturalSlate, NaturalSubset, ReplayedNoise, TemperedSlate
+from tests.unit.mechanisms.slate_bounds import frobenius_epsilon, spectral_epsilon, trace_epsilon
 
 BOTH = (Relation.ADD_REMOVE, Relation.REPLACE)
 PAIRS = 400
@@ -364,7 +362,7 @@ def test_a_quarter_of_the_noise_on_a_kernel_is_a_quarter_of_its_deviation() -> N
     real = GaussianKernel(3, 2.0, 0.01)
     less = with_less_noise(real, 4.0)
     assert less.guarantee == real.guarantee
-    for here, there in zip(less.runs.variances_in_steps, real.variances_in_steps, strict=True):
+    for here, there in zip(*([law.width for law in one.noise_laws] for one in (less.runs, real)), strict=True):
         assert float(here) == pytest.approx(float(there) / 16.0, rel=1e-9)
 
 

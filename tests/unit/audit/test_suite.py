@@ -393,11 +393,9 @@ def test_federated_prototypes_rest_on_their_steps_and_on_moment_shares() -> None
     )
 
 
-def test_cross_domain_rests_on_moments_replacements_and_single_similarities() -> None:
+def test_cross_domain_rests_on_moments_and_replacements() -> None:
     assert suite.selected(["cross-domain"]) == (
         "private-replacement",
-        "smooth-similarity",
-        "tested-similarity",
         "offset-sums",
         "pair-moments",
         "rating-moments",

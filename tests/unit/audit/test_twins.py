@@ -121,10 +121,10 @@ def test_less_noise_is_less_noise_under_the_old_claim() -> None:
     for real in (laplace, gaussian, features):
         assert with_less_noise(real, 4.0).guarantee == real.guarantee
         assert with_less_noise(real, 4.0).name != real.name
-    assert with_less_noise(laplace, 4.0).runs.scale_in_steps == laplace.scale_in_steps / 4
-    assert with_less_noise(features, 4.0).runs.scale_in_steps == features.scale_in_steps / 4
-    variance = with_less_noise(gaussian, 4.0).runs.variance_in_steps
-    assert float(variance) == pytest.approx(float(gaussian.variance_in_steps) / 16.0, rel=1e-9)
+    assert with_less_noise(laplace, 4.0).runs.noise_law.width == laplace.noise_law.width / 4
+    assert with_less_noise(features, 4.0).runs.noise_law.width == features.noise_law.width / 4
+    variance = with_less_noise(gaussian, 4.0).runs.noise_law.width
+    assert float(variance) == pytest.approx(float(gaussian.noise_law.width) / 16.0, rel=1e-9)
     assert with_less_noise(laplace, 4.0).release([[0.1, 0.2]]).guarantee.promises_nothing
 
 

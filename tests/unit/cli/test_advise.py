@@ -114,7 +114,8 @@ def test_on_a_terminal_it_asks_and_tells_how_to_ask_again(tacit: Command, answer
     assert "federated-prototypes" in done.stdout.splitlines()[0]
     last = done.stdout.rstrip().splitlines()[-1]
     assert last == (
-        "The same again: tacit advise --holder entity --entities 144 --need-not-see --domains 1 --wants item --releases 1 "
+        "To get the same advice again: tacit advise --holder entity --entities 144 --need-not-see --domains 1 "
+        "--wants item --releases 1 "
         "--items 250 --users 1400 --epsilon 1.0"
     )
 

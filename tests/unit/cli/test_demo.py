@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from tacit.audit import AuditReport, TwinFinding, suite
-from tacit.cli import demo_closing, demo_steps, demo_tables
+from tacit.cli import demo_tables, output
 from tacit.data import Ratings, read
 from tacit.errors import MissingExtra
 from tacit.evaluation.demonstration.all import SYSTEMS, demonstrations
@@ -28,7 +28,7 @@ ONLY = ["randomised-response"]  # the whole audit has tests of its own
 @pytest.fixture
 def tacit(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "_audited", lambda told: suite.run(ONLY))
+    monkeypatch.setattr(demo, "_run_audit", lambda told: suite.run(ONLY))
     return Command(monkeypatch, capfd)
 
 
@@ -116,7 +116,7 @@ def test_a_page_that_is_not_ours_is_not_overwritten_and_no_work_is_done(
     page.write_text("<html>my own notes</html>")
     done = tacit("demo")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "no report of tacit's" in done.stderr
+    assert "not a report of tacit" in done.stderr
     assert page.read_text() == "<html>my own notes</html>"
     assert tacit("demo", "--out", "no/such/folder/x.html").returncode == 2
     assert tacit("demo", "--out", "one.json", "--json", "one.json").returncode == 2
@@ -151,7 +151,7 @@ def test_a_failed_audit_is_told_by_name_and_exits_with_1(
     escaped = AuditReport(right.mechanisms, (_missed(right.twins[0]), *right.twins[1:]))
     assert "all caught" in printed(lambda console: demo_tables.print_audit(console, failing), 100)
     assert f"ESCAPED: {right.twins[0].name}" in printed(lambda console: demo_tables.print_audit(console, escaped), 100)
-    monkeypatch.setattr(demo, "_audited", lambda told: failing)
+    monkeypatch.setattr(demo, "_run_audit", lambda told: failing)
     done = tacit("demo", "--data", few, "--no-report")
     assert done.returncode == 1
     assert "CLAIMS FAIL: randomised-response" in done.stdout
@@ -162,7 +162,7 @@ def test_the_closing_table_has_all_its_columns_at_usual_widths(width: int) -> No
     left = "masked shares of two noisy sums, 113,454 bytes from each entity"
     longest = replace(SHOWN, system="federated-prototypes", left=left, guarantee=replace(SHOWN.guarantee, delta=1e-6))
     found = [longest, Skipped("private-slates", "it needs two listed items.")]
-    text = printed(lambda console: demo_closing.print_closing(console, found), width)
+    text = printed(lambda console: demo_tables.print_closing(console, found), width)
     assert max(map(len, text.splitlines())) <= width
     for word in (
         *left.split(),
@@ -184,7 +184,7 @@ def test_the_closing_table_has_all_its_columns_at_usual_widths(width: int) -> No
 def test_on_a_narrow_terminal_what_left_stands_under_its_row_as_one_line() -> None:
     left = "masked shares of two noisy sums, 113,454 bytes from each entity"
     found = [replace(SHOWN, left=left), replace(SHOWN, system="private-slates", left="ten items")]
-    lines = printed(lambda console: demo_closing.print_closing(console, found), 80).splitlines()
+    lines = printed(lambda console: demo_tables.print_closing(console, found), 80).splitlines()
     (first,) = [place for place, line in enumerate(lines) if line.startswith("cross-domain")]
     (under,) = [place for place, line in enumerate(lines) if left in line]
     (second,) = [place for place, line in enumerate(lines) if line.startswith("private-slates")]
@@ -195,22 +195,22 @@ def test_on_a_narrow_terminal_what_left_stands_under_its_row_as_one_line() -> No
 @pytest.mark.parametrize("width", [80, 140])
 def test_what_is_promised_for_one_of_many_is_told_so(width: int) -> None:
     many = replace(SHOWN, each="impression")
-    assert "per impression" in printed(lambda console: demo_closing.print_closing(console, [many]), width)
-    assert "per impression" not in printed(lambda console: demo_closing.print_closing(console, [SHOWN]), width)
-    told = printed(lambda console: demo_tables.print_one(console, 1, many), width)
+    assert "per impression" in printed(lambda console: demo_tables.print_closing(console, [many]), width)
+    assert "per impression" not in printed(lambda console: demo_tables.print_closing(console, [SHOWN]), width)
+    told = printed(lambda console: demo_tables.print_demonstration(console, 1, many), width)
     assert "for each impression anew" in " ".join(told.split())
 
 
 def test_a_terminal_has_a_bar_and_a_log_has_lines() -> None:
     log = Console(file=io.StringIO(), width=100)
-    tell = demo_steps._lines(log, ("cross-domain", "audit"))
+    tell = output._lines(log, ("cross-domain", "audit"))
     tell("cross-domain", "two releases")
     tell("audit", "every claim")
     tell("audit", "top-k (3 of 33)")
     assert isinstance(log.file, io.StringIO)
     assert log.file.getvalue() == "[1/2] cross-domain: two releases ...\n[2/2] audit: every claim ...\n"
     screen = Console(file=io.StringIO(), width=100, force_terminal=True)
-    with demo_steps.steps(screen, ("cross-domain", "audit")) as told:
+    with output.steps(screen, ("cross-domain", "audit")) as told:
         told("audit", "top-k (3 of 33)")
     assert isinstance(screen.file, io.StringIO)
     assert "top-k (3 of 33)" in screen.file.getvalue()

@@ -71,8 +71,8 @@ def test_a_run_writes_tables_json_and_figures(tmp_path: Path) -> None:
     for title in (
         "d_i: what the slate lacks",
         "d_f: what the pick",
-        "Claims",
-        "Does the signal pay?",
+        "The paper's claims",
+        "Beyond the paper, against ig-sig",
         "trials per second",
     ):
         assert title in done.stdout

@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from tacit.cli import app
-from tacit.cli.cross_domain_tables import print_result
+from tacit.cli.results import print_result
 from tacit.errors import InvalidParameter
 from tacit.evaluation.cross_domain.synthetic import Plan, synthetic
 from tacit.evaluation.result import Claim, Result, Row
@@ -82,7 +82,7 @@ def test_a_reference_figure_stands_in_brackets_beside_ours() -> None:
     shown = io.StringIO()
     print_result(Console(file=shown, width=160), Result("cross-domain", "w", rows, claims, {}, 1, ("a [note]",)))
     text = shown.getvalue()
-    assert "0.741 ±0.003 (0.741)" in text
+    assert "0.7412 ±0.0031 (0.7410)" in text
     assert "[blue]" in text  # not taken for a style
     assert "1 of 2" in text
     assert "a [note]" in text

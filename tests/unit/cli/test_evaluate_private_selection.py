@@ -43,10 +43,10 @@ def test_a_run_writes_tables_json_and_figures(tmp_path: Path) -> None:
         "evaluate", "private-selection", "--data", "display", "--quick", "--seed", "3", "--json", str(told), "--plots", str(figures)
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for title in ("The worlds", "Prices that know less", "CTR lift over the public choice", "rr with a cutoff gamma",
-                  "Exact calibration", "Beyond the paper", "The paper's claims", "Against reference figures"):  # fmt: skip
+    for title in ("mean candidates", "Prices that know less", "display: CTR lift", "Randomised response with a cutoff gamma",
+                  "Exact calibration", "Beyond the paper", "The paper's claims", "within the reference's tolerance"):  # fmt: skip
         assert title in done.stdout
-    assert "reference:rr: display" in done.stdout
+    assert "In brackets" in done.stdout
     result = json.loads(told.read_text())
     assert (result["system"], result["data"], result["seed"]) == ("private-selection", "display", 3)
     drawn = {path.name[:9] for path in figures.glob("figure-*.png")}

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from tacit.cli import app
-from tacit.cli.private_slates_tables import print_result
+from tacit.cli.results import print_result
 from tacit.data import GENRES
 from tacit.evaluation.part import Part
 from tacit.evaluation.private_slates import diversified
@@ -79,7 +79,7 @@ def test_a_run_writes_json_and_figures_and_its_tables_can_be_shown(
     shown = io.StringIO()
     print_result(Console(file=shown, width=200), Result.from_json(value))
     text = " ".join(shown.getvalue().split())
-    for title in ("Slates (reference in brackets", "Every user several times", "as the catalogue grows", "Many slates together",
+    for title in ("Every user several times", "as the catalogue grows", "Many slates together",
                   "up to the limit of floats", "The paper's claims", "Beyond the paper"):  # fmt: skip
         assert title in text
     for method in ("natural slate, published bound", "tempered slate", "Gaussian kernel, then k-DPP", "sparse vector"):
@@ -97,9 +97,8 @@ def test_a_reference_figure_stands_in_brackets_beside_ours() -> None:
     shown = io.StringIO()
     print_result(Console(file=shown, width=160), Result("private-slates", "films", rows, claims, {}, 1, ("a [note]",)))
     text = shown.getvalue()
-    assert "0.234 ±0.007 (0.237)" in text
-    assert "By world" in text
-    assert "1.234e+04" in text
-    assert "Beyond the paper: 0 of 1 hold" in text
+    assert "0.2345 ±0.0071 (0.2370)" in text
+    assert re.search(r"another figure\s.*\s12,345", text, flags=re.S)
+    assert "The paper's claims: 0 of 1 hold" in text
     assert "[red] is a colour" in text  # not taken for a style
     assert "reference:" not in text

@@ -187,7 +187,7 @@ def inbox_of(name: str) -> None:
 
 def test_a_watching_hospital_goes_on_until_the_model_has_come(tacit: Commands, courier: Any) -> None:
     from tacit.engines.coordinator import CoordinatorFolder
-    from tacit.engines.keys import read_key
+    from tacit.engines.folders import read_key
 
     write_run(aggregation='"none"')
     tacit("federate", "open", "run", "run.toml")
@@ -321,7 +321,9 @@ def test_a_wrong_watch_exits_with_2(tacit: Commands, words: tuple[str, ...]) -> 
 def test_a_key_is_spoken_of_whoever_it_is_for(tacit: Commands) -> None:
     _, out, _ = tacit("entity", "keys", "another.key")
     assert "coordinator" not in out
-    assert f"another.key.pub, for whoever checks your signatures: {Path('another.key.pub').read_text().strip()}" in out
+    assert (
+        f"another.key.pub; others check your signatures with it: {Path('another.key.pub').read_text().strip()}" in out
+    )
 
 
 def test_a_planned_run_that_can_tell_nothing_is_warned_of(tacit: Commands) -> None:
@@ -464,7 +466,7 @@ def test_a_file_that_is_not_there_is_named_as_the_run_file_does(
     Path(file).unlink()
     status, out, err = tacit("federate", "open", "run", "run.toml")
     assert (status, out) == (1, "")
-    assert f"run.toml names {named}, and there is no such file beside run.toml. It should hold " in err
+    assert f"run.toml sets {named}, but there is no such file beside run.toml. It should hold " in err
     assert holds in err
     assert "Errno" not in err
     assert str(tacit.folder) not in err
@@ -474,7 +476,7 @@ def test_an_organisation_is_told_which_of_its_files_is_missing(tacit: Commands) 
     Path("north.csv").unlink()
     status, _, err = tacit("entity", "show", "north.toml")
     assert status == 1
-    assert 'north.toml names rows = "north.csv"' in err
+    assert 'north.toml sets rows = "north.csv"' in err
     assert "columns user, item and perhaps value" in err
     Path("items.txt").write_bytes(b"\xff\xfe")
-    assert "items.txt is no text in UTF-8" in tacit("federate", "open", "run", "run.toml")[2]
+    assert "items.txt is not UTF-8 text" in tacit("federate", "open", "run", "run.toml")[2]

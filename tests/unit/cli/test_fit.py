@@ -129,7 +129,7 @@ def test_the_data_is_never_overwritten(tacit: Run, tmp_path: Path) -> None:
     before = data.read_bytes()
     done = tacit("fit", data, "--model", "factors", "--out", data, "--force")
     assert (done.returncode, data.read_bytes()) == (2, before)
-    assert "same place" in done.stderr
+    assert "same file" in done.stderr
 
 
 def test_it_has_help_with_an_example_and_a_place_in_the_docs(tacit: Run) -> None:

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.cli.gate_lines import gate_lines
-from tacit.entity.blend import BlendedFit, BlendReport, BlendSettings
-from tacit.entity.gate import GateReport
-from tacit.entity.local_fit import Kind, LocalFit
-from tacit.models.item_ridge import item_ridge
+from tacit.cli.entity import gate_lines
+from tacit.entity.fit import BlendedFit, BlendReport, BlendSettings, FitKind, GateReport, LocalFit
+from tacit.models.moments import item_ridge
 
 
 def blended(report: BlendReport | None) -> BlendedFit:
@@ -28,7 +26,7 @@ def test_a_blend_that_was_kept_although_the_controls_do_as_well_is_told_as_kept(
     assert taken == "  taken: the blend of your own rows with the shared model"
     assert held_out.endswith("120 users): own rows 0.2109, blend 0.2077; blend less own rows -0.0032 ± 0.0040")
     assert controls.endswith(
-        "noise without data 0.2109, constant 0.2098; not both beaten by the blend: the release does not show here"
+        "noise without data 0.2109, constant 0.2098; not both beaten by the blend: the release shows no effect here"
     )
 
 
@@ -48,13 +46,13 @@ def test_a_release_that_says_itself_that_it_tells_nothing_was_not_tested() -> No
 @pytest.mark.parametrize(
     ("chosen", "told"),
     [
-        (Kind.LOCAL, "your own rows alone"),
-        (Kind.BLEND, "the blend of your own rows"),
-        (Kind.GLOBAL, "the shared factors"),
+        (FitKind.LOCAL, "your own rows alone"),
+        (FitKind.BLEND, "the blend of your own rows"),
+        (FitKind.GLOBAL, "the shared factors"),
     ],
 )
 @pytest.mark.parametrize("informative", [True, False])
-def test_prototypes_are_told_in_the_same_way(chosen: Kind, told: str, informative: bool) -> None:
+def test_prototypes_are_told_in_the_same_way(chosen: FitKind, told: str, informative: bool) -> None:
     scores = {"local": 1.0, "blend": 1.1, "global": 1.2, "data-free": 1.3 if informative else 1.15, "constant": 1.4}
     _, taken, held_out, controls = gate_lines(local(GateReport("RMSE", scores, chosen, 1)))
     assert taken.startswith(f"  taken: {told}")
@@ -67,7 +65,7 @@ def test_prototypes_are_told_in_the_same_way(chosen: Kind, told: str, informativ
 
 @pytest.mark.parametrize("fit", [
     blended(BlendReport(dict.fromkeys(("local", "blend", "data-free", "constant"), math.nan), math.nan, math.nan, 0)),
-    local(GateReport("RMSE", dict.fromkeys(("local", "blend", "global", "data-free", "constant"), math.nan), Kind.GLOBAL, 0)),
+    local(GateReport("RMSE", dict.fromkeys(("local", "blend", "global", "data-free", "constant"), math.nan), FitKind.GLOBAL, 0)),
 ])  # fmt: skip
 def test_where_nothing_could_be_held_out_no_figures_are_told(fit: Any) -> None:
     _, taken, held_out = gate_lines(fit)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.service.keys import Keys, Scope, read
+from tacit.service.keys import KeyRing, Scope, read
 from tests.unit.cli.called import Command
 
 ROOT = Path(__file__).parents[3]
@@ -27,7 +27,7 @@ def test_a_key_is_printed_once_and_alone_and_works(tacit: Command, tmp_path: Pat
     assert re.fullmatch(r"tacit_[0-9a-f]{8}_[\w-]{43}\n", done.stdout)  # it can be piped into a file
     file = tmp_path / "tacit-home" / "keys.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    found = Keys(file).find(f"Bearer {done.stdout.strip()}")
+    found = KeyRing(file).find(f"Bearer {done.stdout.strip()}")
     assert found is not None
     assert (found.name, found.scope) == ("grafana", Scope.OPERATOR)
     assert done.stdout.strip() not in file.read_text()
@@ -77,9 +77,9 @@ def test_without_keys_none_are_listed(tacit: Command, tmp_path: Path) -> None:
         (("add", "acme"), "--scope"),
         (("add", "--scope", "operator"), "NAME"),
         (("add", "acme", "--scope", "root"), "'operator', 'statements', 'entity'"),
-        (("add", "acme", "--scope", "statements"), "names the items"),
-        (("add", "acme", "--scope", "operator", "--item", "1"), "names the items"),
-        (("add", "acme", "--scope", "entity"), "names it"),
+        (("add", "acme", "--scope", "statements"), "name items"),
+        (("add", "acme", "--scope", "operator", "--item", "1"), "name items"),
+        (("add", "acme", "--scope", "entity"), "name an entity"),
         (("add", "a/b", "--scope", "operator"), "name of a key"),
         (("add", "acme", "--scope", "operator", "--expires", "tomorrow"), "--expires"),
         (("revoke",), "NAME"),
@@ -103,7 +103,7 @@ def test_a_damaged_file_is_one_line_and_exits_with_1(tacit: Command, tmp_path: P
     for words in (("list",), ("add", "acme", "--scope", "operator"), ("revoke", "acme")):
         done = tacit("keys", *words, "--keys", file)
         assert (done.returncode, done.stdout) == (1, "")
-        assert re.fullmatch(r"tacit: invalid-data: .+restore a backup.+\n", done.stderr)
+        assert re.fullmatch(r"tacit: invalid-data: .+Restore a backup.+\n", done.stderr)
     assert file.read_text() == "{}"
 
 

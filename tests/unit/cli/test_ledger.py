@@ -16,7 +16,7 @@ from tacit import cli
 from tacit.cli.ledger_tables import print_overview
 from tacit.guarantees import ONE_USER, approximate
 from tacit.ledger import Budget, PrivacyLedger, Terms
-from tacit.ledger.clock import SECOND, now
+from tacit.ledger.chain import SECOND, now
 from tacit.ledger.impressions import ImpressionLedger
 from tacit.ledger.overview import overview
 from tacit.ledger.stores import open_store
@@ -307,7 +307,7 @@ def test_two_outputs_never_go_to_one_place(tacit: Tacit, ledger: Path, tmp_path:
     for first, second in (("-", "-"), (one, one), (one, tmp_path / "." / "one.json")):
         status, out, err = tacit("show", ledger, "--json", first, "--head", second)
         assert (status, out) == (2, "")
-        assert "--json and --head name the same place" in err
+        assert "--json and --head name the same file" in err
     assert not one.exists()
     status, out, _ = tacit("show", ledger, "--json", one, "--head", "-")
     assert (status, json.loads(out)) == (0, json.loads(one.read_text())["head"])

@@ -70,7 +70,7 @@ def test_every_file_of_every_version_is_checked(tacit: Command, models: Path) ->
     done = tacit("models", "check")
     assert done.returncode == 1
     assert f"{new}: 3 files as they were published." in done.stdout  # the others are told all the same
-    assert re.search(rf"{old}.*not what was published", done.stdout + done.stderr)
+    assert re.search(rf"{old}.*was changed", done.stdout + done.stderr)
 
 
 def test_a_damaged_manifest_does_not_escape_the_check(tacit: Command, models: Path) -> None:
@@ -119,7 +119,7 @@ def test_old_versions_are_deleted_by_name(tacit: Command, models: Path) -> None:
         (("use", "../models"), "unknown-name"),
         (("add", "more"), "FILE"),
         (("add", "more", "none.json"), "none.json"),
-        (("add", "store.tacit", "counts.json"), "is taken"),
+        (("add", "store.tacit", "counts.json"), "another file of a version"),
         (("add", "a/b", "counts.json"), "letters, digits"),
         (("tidy", "--keep", "-1"), "--keep"),
         (("list", "--models", "counts.json"), "counts.json"),

@@ -33,15 +33,15 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
 
     report = suite.run(["randomised-response"])
     monkeypatch.setattr(registry, "evaluate", evaluate)
-    monkeypatch.setattr(import_module("tacit.cli.audit"), "audited", lambda: report)
-    monkeypatch.setattr(import_module("tacit.cli.demo"), "demonstrated", lambda data, systems: ((demonstration(),), {}))
+    monkeypatch.setattr(import_module("tacit.cli.audit"), "run_audit", lambda: report)
+    monkeypatch.setattr(import_module("tacit.cli.demo"), "demonstrate", lambda data, systems: ((demonstration(),), {}))
     return asked
 
 
 def test_it_writes_a_page_and_its_twin(tacit: Command, evaluated: list[tuple[object, ...]], tmp_path: Path) -> None:
     done = tacit("report", "--quick", "--system", "private-slates", "--seed", "7")
     assert done.returncode == 0, done.stderr
-    assert "report.html and report.json are written" in done.stderr
+    assert "Wrote report.html and report.json." in done.stderr
     assert evaluated == [("private-slates", None, "quick", 7, None)]
     text, told = (tmp_path / "report.html").read_text(), json.loads((tmp_path / "report.json").read_text())
     assert "tacit report --quick --system private-slates --seed 7" in text
@@ -77,7 +77,7 @@ def test_a_page_is_replaced_and_anything_else_is_not(
     (tmp_path / "report.html").write_text("<html>a thesis</html>")
     done = tacit(*words)
     assert done.returncode == 2
-    assert "is no report of tacit's; name another file" in done.stderr
+    assert "not a report of tacit; name another file" in done.stderr
     assert (tmp_path / "report.html").read_text() == "<html>a thesis</html>"
     assert len(evaluated) == 2  # told before any work
 
@@ -89,7 +89,7 @@ def test_a_twin_that_nobody_named_replaces_a_report_only(
         (tmp_path / "thesis.json").write_text(content)
         done = tacit("report", "--system", "private-slates", "--out", "thesis.html")
         assert done.returncode == 2
-        assert "thesis.json is there and is no report of tacit's" in done.stderr
+        assert "thesis.json exists and is not a report of tacit" in done.stderr
         assert (tmp_path / "thesis.json").read_text() == content
     assert evaluated == []
     assert tacit("report", "--system", "private-slates", "--out", "thesis.html", "--json", "other.json").returncode == 0
@@ -104,7 +104,7 @@ def test_a_twin_that_nobody_named_replaces_a_report_only(
         (("--data", "movielens-small"), "expected SYSTEM=DATA"),
         (("--out", "-"), "must name a file"),
         (("--out", "nowhere/report.html"), "a folder that exists"),
-        (("--out", "a.html", "--json", "a.html"), "name the same place"),
+        (("--out", "a.html", "--json", "a.html"), "name the same file"),
     ],
 )
 def test_a_wrong_call_is_told_before_any_work(
@@ -121,7 +121,7 @@ def test_a_failed_audit_is_written_and_exits_with_1(
 ) -> None:
     found = suite.run(["randomised-response"])
     monkeypatch.setattr(
-        import_module("tacit.cli.audit"), "audited", lambda: type(found)(found.mechanisms, (_escaped(found),))
+        import_module("tacit.cli.audit"), "run_audit", lambda: type(found)(found.mechanisms, (_escaped(found),))
     )
     assert tacit("report", "--system", "private-slates").returncode == 1
     assert "a broken twin escaped" in (tmp_path / "report.html").read_text()

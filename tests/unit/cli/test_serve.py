@@ -165,7 +165,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(
         (("--port", "70000"), "--port"),
         (("--workers", "0"), "--workers"),
         (("--settings", "none.toml"), "none.toml"),
-        (("--settings", "odd.toml"), "no TOML"),
+        (("--settings", "odd.toml"), "not valid TOML"),
         (("--settings", "unknown.toml"), "prot"),
         (("--home", "odd.toml"), "odd.toml"),
         (("--no-such-option",), "--no-such-option"),

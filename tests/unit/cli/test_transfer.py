@@ -11,7 +11,7 @@ import pytest
 
 import tacit.data
 from tacit.cli import main
-from tacit.cli.transfer_files import read_lists
+from tacit.cli.transfer import read_lists
 from tacit.data import TwoDomains, write
 from tacit.ledger import PrivacyLedger
 from tacit.messages.cross_domain import Replacements, TransferModel
@@ -112,7 +112,7 @@ def test_release_show_predict(tacit_command: Run) -> None:
 
     Path("mine.csv").write_text("item,rating\nfilms-1,5\nfilms-2,0.5\nbooks-3,4\nelsewhere,2\n")
     done = tacit_command("transfer", "predict", "model.json", "mine.csv", "--k", 3)
-    assert (done.status, done.err) == (0, "tacit: 1 rating of items that it does not know.\n")
+    assert (done.status, done.err) == (0, "tacit: ignored 1 rating of items that the model does not know.\n")
     mine = {"films-1": 5.0, "films-2": 0.5, "books-3": 4.0}
     expected = model.predict(mine, model.recommend(mine, 3))
     assert done.out.splitlines()[:-1] == [f"{rating:6.3f}  {item}" for item, rating in expected.items()]
@@ -129,7 +129,7 @@ def test_the_same_call_again_writes_the_same_bytes_and_costs_nothing(tacit_comma
     )  # other ratings, the same release
     again = tacit_command(*CSV, *LISTS)
     assert again.status == 0
-    assert "sent again as it was drawn before" in again.out
+    assert "the same release as before" in again.out
     assert "--request-id" in again.out
     assert Path("model.json").read_bytes() == first
     assert json.loads(tacit_command(*CSV, *LISTS, "--json", "-").out)["sent again"] is True
@@ -214,7 +214,7 @@ def test_a_data_set_of_two_domains_is_named_alone(tacit_command: Run, tmp_path: 
     assert tacit_command("transfer", "release", "synthetic", *words).status == 0
     assert len(TransferModel.load("model.json").target) == 600
     refused = one_line(tacit_command("transfer", "release", "movielens-small", *words), 2)
-    assert "holds one domain" in refused
+    assert "has one domain" in refused
 
 
 @pytest.mark.usefixtures("files")
@@ -236,9 +236,9 @@ WRONG: list[tuple[tuple[Any, ...], int, str]] = [
     (("--source-items", "films.txt"), 2, "public lists come in pairs"),
     (("--user", "who"), 1, "who"),
     (("--scale", 1, 4), 1, "line 2"),
-    (("--scale", 5, 1), 2, "must rise"),
+    (("--scale", 5, 1), 2, "must be below its high end"),
     (("--json", "curator.db-wal"), 2, "name another file"),
-    (("--out", "films.csv"), 2, "name the same place"),
+    (("--out", "films.csv"), 2, "name the same file"),
     (("--out", "no/such/model.json"), 2, "folder"),
     (("--mode", "nx"), 2, "nx"),
     (("--post", "magic"), 2, "magic"),
@@ -282,8 +282,8 @@ def test_what_lies_outside_of_the_scale_is_clipped_if_that_is_asked_for(tacit_co
         ("mine.json", "{", 1, "mine.json: expected an object"),
         ("mine.json", '{"films-1": 5, "films-1": 4}', 1, "rated twice"),
         ("mine.json", '{"films-1": 1' + "0" * 400 + "}", 1, "mine.json: a rating is too large"),
-        ("mine.csv", "item,rating\nfilms-1,5\n".encode("utf-16"), 1, "mine.csv is no text in UTF-8"),
-        ("mine.csv", b"item,rating\nfilms-1,5\nmany\xff,5\n", 1, "mine.csv is no text in UTF-8"),
+        ("mine.csv", "item,rating\nfilms-1,5\n".encode("utf-16"), 1, "mine.csv is not UTF-8 text"),
+        ("mine.csv", b"item,rating\nfilms-1,5\nmany\xff,5\n", 1, "mine.csv is not UTF-8 text"),
         ("mine.csv", "item,rating\n" + "five" * 40_000 + ",5\n", 1, "mine.csv: a cell is longer than 131,072"),
     ],
     ids=[
@@ -397,9 +397,9 @@ def test_a_list_has_no_header(tacit_command: Run, first: str) -> None:
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        ("films-1\nfilms-2\n".encode("utf-16"), "films.txt is no text in UTF-8"),
-        ("films-1\nfilms-2\n".encode("utf-16-le"), "films.txt is no text in UTF-8"),
-        (bytes(range(256)), "films.txt is no text in UTF-8"),
+        ("films-1\nfilms-2\n".encode("utf-16"), "films.txt is not UTF-8 text"),
+        ("films-1\nfilms-2\n".encode("utf-16-le"), "films.txt is not UTF-8 text"),
+        (bytes(range(256)), "films.txt is not UTF-8 text"),
         (b"", "films.txt holds no ids"),
         (b"\xef\xbb\xbf \r\n\n", "films.txt holds no ids"),
     ],
@@ -432,7 +432,7 @@ def test_ids_of_a_list_end_with_their_line_and_are_numbers_only_if_a_release_car
 def test_a_second_file_that_is_missing_is_said_to_be(tacit_command: Run) -> None:
     words = ("--ledger", "curator.db", "--out", "model.json")
     for file in ("films.csv", "films.parquet"):
-        assert f"{file} is one file, and there is no second" in one_line(
+        assert f"{file} is one file: name the ratings of the target" in one_line(
             tacit_command("transfer", "release", file, *words), 2
         )
 

@@ -10,8 +10,7 @@ import tacit.data
 from tacit.curator import Curator
 from tacit.data.catalogue import Catalogue
 from tacit.data.pairs import TwoDomains
-from tacit.data.ratings import Ratings
-from tacit.data.scale import STARS, Scale
+from tacit.data.ratings import STARS, Ratings, Scale
 from tacit.ledger import PrivacyLedger
 
 # Users x items, 0 for none: items 0 to 2 are the source's, 3 to 5 the target's. Similarities, layers and X-SIM are known by hand.

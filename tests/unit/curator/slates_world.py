@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from tacit.curator import Curator
 from tacit.data.catalogue import Catalogue
-from tacit.data.ratings import Ratings
-from tacit.data.scale import STARS
+from tacit.data.ratings import STARS, Ratings
 from tacit.ledger import Budget
 from tacit.mechanisms import SYSTEM_NOISE
 

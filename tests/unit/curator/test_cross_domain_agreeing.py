@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tacit.curator import Curator
-from tacit.curator.agreeing import OF_TWO_DOMAINS
-from tacit.curator.cross_domain_modes import Mode
+from tacit.curator.account import OF_TWO_DOMAINS
+from tacit.curator.cross_domain.moments import Moments
+from tacit.curator.cross_domain.x_map import ValidReplacements
 from tacit.data.pairs import TwoDomains
 from tacit.errors import BudgetExhausted, Conflict, GuaranteeRefused, InvalidParameter
 from tacit.guarantees import ONE_USER
@@ -108,7 +109,7 @@ def test_a_data_set_may_have_and_in_its_name(tmp_path: Path) -> None:
         with curator(tmp_path, replace(small().source, name=name)) as one:
             one.slate(2, 0.5)
     assert subjects(tmp_path) == ["users of rock and roll", "users of rock", "users of roll"]
-    assert set(OF_TWO_DOMAINS) == {Mode.MOMENTS.value, Mode.PRS_VALID.value}
+    assert set(OF_TWO_DOMAINS) == {Moments.name, ValidReplacements.name}
 
 
 @pytest.mark.parametrize("part", ["source", "target"])
@@ -173,7 +174,7 @@ def test_who_comes_with_another_budget_is_told_which_one_stands(tmp_path: Path) 
     with PrivacyLedger.create(tmp_path / "curator.db") as ledger:
         late = Curator(small(), ledger=ledger, budget=Budget(3.0, 1e-6))
         Curator(small(), ledger=ledger).release(least=1)
-        stands = r"\(epsilon 2, delta 1e-06 in all; basic accounting\).*without a budget"
+        stands = r"\(epsilon 2, delta 1e-06 in all; basic accounting\).*leave `budget` out"
         with pytest.raises(Conflict, match=stands):
             late.release(least=1)
         with pytest.raises(Conflict, match=stands):

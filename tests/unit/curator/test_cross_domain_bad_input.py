@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from tacit.curator import Curator
-from tacit.curator.cross_domain_union import union
+from tacit.curator.cross_domain import Transfers
+from tacit.curator.cross_domain.domains import union
 from tacit.data import COUNTS, MISSING_TIME, STARS, TwoDomains, from_arrays, read_amazon
 from tacit.errors import InvalidData, InvalidParameter, RatingOutsideScale
 from tacit.models.cross_domain.similarities import edges_of
@@ -87,7 +88,7 @@ def item_in_two_domains(folder: Path) -> None:
 
 
 def unknown_domain(folder: Path) -> None:
-    with pytest.raises(InvalidParameter, match="source domain is movies or books"):
+    with pytest.raises(InvalidParameter, match="source must be movies or books"):
         read_amazon(folder, source="music")
     for wrong in ("music", 3, small()):
         with pytest.raises(InvalidParameter, match=r"Curator\(source, target, ledger='curator\.db'\)"):
@@ -130,7 +131,7 @@ def no_candidate_list(folder: Path) -> None:
 def no_rating_bounds(folder: Path) -> None:
     with curator(folder, small(scale=COUNTS)) as holder:
         for mode in ("moments", "prs_valid"):
-            with pytest.raises(InvalidParameter, match="have no bound"):
+            with pytest.raises(InvalidParameter, match="have no upper bound"):
                 holder.release(mode=mode)
         assert holder.statement().charges == 0
 
@@ -139,8 +140,8 @@ def bounds_are_not_taken_from_the_ratings(folder: Path) -> None:
     """The same scale whatever was rated: what is refused, and what is charged, does not depend on the largest rating."""
     for name, most in (("one", 5), ("two", 2)):
         with curator(folder, small(np.minimum(TABLE, most)), ledger=folder / name) as holder:
-            assert holder._transfers is not None
-            assert holder._transfers.listed.scale == STARS
+            assert isinstance(holder._part, Transfers)
+            assert holder._part.domains.listed.scale == STARS
 
 
 ROWS: dict[str, Callable[[Path], None]] = {

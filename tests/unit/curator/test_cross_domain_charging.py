@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import tacit.data
-from tacit.curator.cross_domain_rows import BothDomains
+from tacit.curator.cross_domain.domains import BothDomains
 from tacit.data.pairs import TwoDomains
 from tacit.errors import BudgetExhausted, Conflict
 from tacit.mechanisms import SYSTEM_NOISE
-from tacit.models.cross_domain.settings import TransferSettings
+from tacit.models.cross_domain.transfer import TransferSettings
 from tests.unit.curator.cross_domain_charged import MODES, ROOMY, charges, stored, told
 from tests.unit.curator.cross_domain_world import curator
 from tests.unit.curator.slates_world import CountedNoise, FailingNoise

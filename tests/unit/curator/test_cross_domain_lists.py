@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.curator import Curator
-from tacit.curator.cross_domain import Transfers
-from tacit.curator.cross_domain_lists import listed, over
-from tacit.curator.cross_domain_rows import BothDomains
+from tacit.curator.cross_domain.domains import BothDomains, Domains, listed, over
 from tacit.data import STARS, Ratings, TwoDomains, read_table
 from tacit.data.catalogue import Catalogue
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
@@ -133,7 +131,7 @@ def test_what_is_not_listed_is_left_out_before_domains_are_told_apart(
     with Curator(*sides, begin(tmp_path / "curator.db")) as holder:
         model = holder.release(least=1)
         assert (model.source, model.target) == ((0, 1, 2), (3, 4, 5))
-    found = Transfers.of(*sides).listed
+    found = Domains.of(*sides).listed
     assert (found.digest, found.assumed) == (BothDomains.of(small()).digest, ())
     assert found.read(1).toarray().tolist() == TABLE.tolist()
 
@@ -199,8 +197,8 @@ def test_the_budget_is_one_whichever_domain_is_the_source(tmp_path: Path) -> Non
 
 def test_two_domains_made_beforehand_are_taken_as_they_are() -> None:
     domains = small()
-    assert Transfers.of(domains, None).domains is domains
-    joined = Transfers.of(domains.source, domains.target).domains
+    assert Domains.of(domains, None).rows is domains
+    joined = Domains.of(domains.source, domains.target).rows
     assert isinstance(joined, TwoDomains)
     assert joined.source.values.tolist() == domains.source.values.tolist()
 

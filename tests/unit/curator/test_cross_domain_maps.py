@@ -8,16 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.curator.nx_map import NX, NXMap
-from tacit.curator.published_x_map import PUBLISHED, PublishedXMap
-from tacit.curator.x_map_parts import Graph
+from tacit.curator.cross_domain.x_map import NX, PUBLISHED, Graph, NXMap, PublishedXMap
 from tacit.data.pairs import TwoDomains
 from tacit.errors import GuaranteeRefused, InvalidInput, InvalidParameter, UnknownName
 from tacit.ledger import Budget
 from tacit.mechanisms import ReplayedNoise
-from tacit.mechanisms.published_x_map import PublishedReplacement
-from tacit.mechanisms.published_x_map_items import PublishedSimilarItems
-from tacit.mechanisms.similarity_sensitivity import centred, similarities
+from tacit.mechanisms.x_map import PublishedReplacement, PublishedSimilarItems, centred, similarities
 from tests.unit.curator.cross_domain_world import BY_HAND, TABLE, begin, curator, ratings, small, world
 from tests.unit.curator.slates_world import CountedNoise
 
@@ -106,12 +102,12 @@ def test_a_reader_of_the_source_is_measured_against_the_source(tmp_path: Path) -
         pytest.warns(UserWarning, match="nobody rated in both"),
     ):
         made = holder.release(mode="nx", **BY_HAND)
-    means = made._held.means()
+    means = made._table.means()
     average = {item: made.predict({}, [item])[item] for item in (3, 4, 5)}
     told = made.predict({0: 3.5})
     for item in (3, 4, 5):
         assert told[item] == pytest.approx(average[item] + 3.5 - means[0])
-    assert made._held.table.shape == (8, 6)
+    assert made._table.table.shape == (8, 6)
     own = made.predict({3: 3.5}, [5])[
         5
     ]  # a rating of the target is measured against the target: 2.8333, 3.5 and 3 on average
@@ -158,7 +154,7 @@ def test_items_are_asked_for_in_a_list_of_ids_of_the_target(nx: NXMap, tmp_path:
     assert nx.predict(READER, ["5", 3]) == nx.predict(READER, [5, 3])
     assert list(nx.predict(READER, ["5", 3])) == [5, 3]
     for unknown in (77, "77", "05", 5.0, True, None):
-        with pytest.raises(UnknownName, match="an item that was asked for is in neither catalogue"):
+        with pytest.raises(UnknownName, match="an item that you asked for is in neither catalogue"):
             nx.predict(READER, [3, unknown])
     for of_source in (0, 2, "2"):
         with pytest.raises(UnknownName, match="only items of the target are predicted"):
@@ -256,7 +252,7 @@ def test_published_noise_is_drawn_once_for_each_item_and_kept(tmp_path: Path) ->
     noise = CountedNoise()
     made = published(tmp_path, noise=noise, k=5)
     reader = dict.fromkeys(list(made.replacements)[:10], 4.0)
-    items = made._held.target.ids.tolist()
+    items = made._table.target.ids.tolist()
     first, draws = made.predict(reader, items[:6]), noise.draws
     assert made.predict(reader, items[:6]) == first
     assert noise.draws == draws
@@ -276,7 +272,7 @@ def test_published_noise_matters(tmp_path: Path) -> None:
 def test_published_prediction_is_the_papers_formula(tmp_path: Path) -> None:
     """mean_i + sum s (r - mean_j) / sum |s| over the drawn items that the profile has."""
     made = published(tmp_path, k=8)
-    items, target = made._items.means, made._held.target
+    items, target = made._items.means, made._table.target
     reader = {int(item): 5.0 if item % 2 else 2.0 for item in target.ids[:30]}
     for code, item in enumerate(target.ids[30:].tolist(), start=30):
         found = made.predict(reader, [item])[item]
@@ -306,7 +302,7 @@ def test_by_default_any_of_the_ten_strongest_comes_as_a_replacement(tmp_path: Pa
     ranks = set()
     for seed in range(4):
         made = published(tmp_path, noise=ReplayedNoise(seed), edges=40)  # so that X-SIM is known of more than ten
-        held = made._held
+        held = made._table
         strength = np.abs(Graph(edges=40).x_sim(held.table, held.n_source).values.toarray())
         ranks |= {int((strength[item] > strength[item, made._codes[item]]).sum()) for item in range(held.n_source)}
     assert ranks == set(range(10))
@@ -316,7 +312,7 @@ def test_by_default_similarities_have_noise_of_their_sensitivity_by_half_of_the_
     """Laplace noise of scale SS / .4 is as large on average; 40 items with up to 39 others each."""
     made = published(tmp_path)
     made.predict({})
-    exact, sizes = similarities(centred(made._held.table[:, made._held.n_source :]), np.arange(40)), []
+    exact, sizes = similarities(centred(made._table.table[:, made._table.n_source :]), np.arange(40)), []
     for item, (others, cosine) in made._drawn.items():
         scale = np.maximum(exact.sensitivity[item, others], 0.0) / 0.4
         noise = np.abs(cosine - exact.cosine[item, others])
@@ -327,7 +323,7 @@ def test_by_default_similarities_have_noise_of_their_sensitivity_by_half_of_the_
 
 
 def test_ratings_that_lie_elsewhere_have_no_map(tmp_path: Path) -> None:
-    from tacit.curator.cross_domain_rows import BothDomains
+    from tacit.curator.cross_domain.domains import BothDomains
 
     both = BothDomains.of(small())
     with curator(tmp_path, both, unprotected=["nx", "published"]) as holder:

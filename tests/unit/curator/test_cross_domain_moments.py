@@ -7,21 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.curator.cross_domain_budget import mu_within
-from tacit.curator.cross_domain_modes import Asked
-from tacit.curator.cross_domain_moments import Post, _chosen, planned
-from tacit.curator.cross_domain_rows import BothDomains
-from tacit.curator.cross_domain_union import union
+from tacit.curator.cross_domain.domains import BothDomains, ReleaseRequest, mu_within, union
+from tacit.curator.cross_domain.moments import Moments, Post
 from tacit.data.pairs import TwoDomains
 from tacit.errors import InvalidParameter
 from tacit.ledger import Accounting, Budget
 from tacit.mechanisms import RatingMoments, ReplayedNoise, TransferMoments
-from tacit.mechanisms.rating_bounds import RatingBounds
+from tacit.mechanisms.rating_rows import RatingBounds
 from tacit.messages.cross_domain import TransferModel
-from tacit.models.cross_domain.bridge import bridge
-from tacit.models.cross_domain.factor_posterior import factor_posterior
-from tacit.models.cross_domain.honest_x_map import honest_x_map
-from tacit.models.cross_domain.settings import TransferSettings
+from tacit.models.cross_domain.transfer import TransferSettings
+from tacit.models.cross_domain.transfer_models import bridge, factor_posterior, honest_x_map
+from tests.releases import message_of
 from tests.unit.curator.cross_domain_world import curator, world
 
 SETTINGS = TransferSettings.for_scale(0.5, 5.0, users=3_000)
@@ -60,7 +56,7 @@ def test_factors_are_made_of_transfer_moments_of_the_union(tmp_path: Path, domai
         SETTINGS,
     )
     made = released(tmp_path, domains, settings=SETTINGS, least=3)
-    assert made == TransferModel(made.source, made.target, expected, made.guarantee)
+    assert made == message_of(TransferModel, made.source, made.target, expected, made.guarantee)
     assert made.source == tuple(range(1, 16))
     assert made.target == tuple(range(16, 31))
     assert made.kind == "factor-posterior"
@@ -78,7 +74,7 @@ def test_bridge_and_alter_egos_are_made_of_rating_moments(tmp_path: Path, domain
         "alter-egos": lambda: honest_x_map(*sums, drawn.sds, 15, OWN),
     }
     made = released(tmp_path, domains, post=post, users=3_000)
-    assert made == TransferModel(made.source, made.target, by_hand[post](), made.guarantee)
+    assert made == message_of(TransferModel, made.source, made.target, by_hand[post](), made.guarantee)
     assert made.kind == ("bridge" if post == "bridge" else "honest-x-map")
 
 
@@ -100,7 +96,7 @@ def test_with_much_budget_tastes_are_carried_and_told(tmp_path: Path) -> None:
 def test_without_the_budget_for_a_direction_that_is_said(tmp_path: Path, domains: TwoDomains) -> None:
     made = released(tmp_path, domains, epsilon=0.5)
     assert made.directions == 0
-    assert "nothing but averages" in made.remark
+    assert "only averages" in made.remark
     assert made.remark in repr(made)
 
 
@@ -109,20 +105,20 @@ def test_without_the_budget_for_a_direction_that_is_said(tmp_path: Path, domains
 
 def test_settings_are_by_default_those_of_the_scale(domains: TwoDomains) -> None:
     listed = BothDomains.of(domains)
-    assert _chosen(None, None, Post.FACTORS, listed) == TransferSettings.for_scale(0.5, 5.0)
-    assert _chosen(None, 77, Post.FACTORS, listed).users == 77
+    assert Moments().settings_for(listed) == TransferSettings.for_scale(0.5, 5.0)
+    assert Moments(users=77).settings_for(listed).users == 77
     for post in (Post.BRIDGE, Post.ALTER_EGOS):
-        assert _chosen(None, None, post, listed) == replace(TransferSettings.for_scale(0.5, 5.0), centre=None)
-        assert _chosen(OWN, None, post, listed) == OWN
+        assert Moments(post=post).settings_for(listed) == replace(TransferSettings.for_scale(0.5, 5.0), centre=None)
+        assert Moments(settings=OWN, post=post).settings_for(listed) == OWN
         with pytest.raises(InvalidParameter, match="centre=None"):
-            _chosen(SETTINGS, None, post, listed)
+            Moments(settings=SETTINGS, post=post).settings_for(listed)
 
 
 @pytest.mark.parametrize("settings", [replace(SETTINGS, head=0), replace(SETTINGS, head=1)])
 def test_without_a_pair_the_offsets_get_the_whole_budget(
     tmp_path: Path, domains: TwoDomains, settings: TransferSettings
 ) -> None:
-    plan = planned(Post.FACTORS, BothDomains.of(domains), settings, Asked(2.0, 1e-6, None), Accounting.BASIC)
+    plan = Moments(settings=settings).plan(BothDomains.of(domains), ReleaseRequest(2.0, 1e-6), Accounting.BASIC)
     assert isinstance(plan.mechanism, TransferMoments)
     assert plan.mechanism.mus == (mu_within(2.0, 1e-6, Accounting.BASIC), 0.0)
     assert released(tmp_path, domains, settings=settings).directions == 0
@@ -131,8 +127,7 @@ def test_without_a_pair_the_offsets_get_the_whole_budget(
 @pytest.mark.parametrize("post", list(Post))
 def test_numbers_are_no_more_than_room_was_asked_for(tmp_path: Path, domains: TwoDomains, post: Post) -> None:
     made = released(tmp_path, domains, epsilon=1e5, post=post.value)
-    settings = _chosen(None, None, post, BothDomains.of(domains))
-    plan = planned(post, BothDomains.of(domains), settings, Asked(2.0, 1e-6, None), Accounting.BASIC)
+    plan = Moments(post=post).plan(BothDomains.of(domains), ReleaseRequest(2.0, 1e-6), Accounting.BASIC)
 
     def count(value: Any) -> int:
         if isinstance(value, dict):
@@ -145,9 +140,8 @@ def test_numbers_are_no_more_than_room_was_asked_for(tmp_path: Path, domains: Tw
 
 def test_the_mechanism_is_what_is_promised(domains: TwoDomains) -> None:
     for post in Post:
-        settings = _chosen(None, None, post, BothDomains.of(domains))
         for accounting in (Accounting.BASIC, Accounting.ZCDP):
-            made = planned(post, BothDomains.of(domains), settings, Asked(1.0, 1e-6, None), accounting).mechanism
+            made = Moments(post=post).plan(BothDomains.of(domains), ReleaseRequest(1.0, 1e-6), accounting).mechanism
             assert made.guarantee.epsilon <= 1.0
             assert made.mu == mu_within(1.0, 1e-6, accounting)
             assert made.n_source == 15

@@ -9,11 +9,11 @@ import pytest
 
 import tacit.data
 from tacit.curator import Curator
-from tacit.curator.cross_domain_rows import BothDomains
+from tacit.curator.cross_domain.domains import BothDomains
 from tacit.data.pairs import TwoDomains
 from tacit.errors import InvalidParameter
 from tacit.ledger import Budget, PrivacyLedger
-from tacit.models.cross_domain.settings import TransferSettings
+from tacit.models.cross_domain.transfer import TransferSettings
 from tests.unit.curator.cross_domain_charged import charges
 from tests.unit.curator.cross_domain_world import curator
 from tests.unit.curator.slates_world import CountedNoise

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.curator.cross_domain_modes import Asked
-from tacit.curator.cross_domain_replacements import NOT_THE_RECOMMENDER, affordable
+from tacit.curator.cross_domain.domains import ReleaseRequest
+from tacit.curator.cross_domain.x_map import NOT_THE_RECOMMENDER, affordable
 from tacit.errors import InvalidParameter, UnknownName
 from tacit.guarantees import epsilon_of_rho, rho_of
 from tacit.ledger import Accounting, Budget
-from tacit.mechanisms.private_replacement import PUBLIC_LISTS
+from tacit.mechanisms.x_map import PUBLIC_LISTS
 from tacit.messages.cross_domain import Replacements
 from tests.unit.curator.cross_domain_world import BY_HAND, curator, small, world
 
@@ -75,7 +75,7 @@ def test_what_is_promised_covers_all_draws_and_not_the_recommender(tmp_path: Pat
 
 @pytest.mark.parametrize("draws", [1, 2, 12, 500])
 def test_draws_never_cost_more_than_was_asked_for(draws: int) -> None:
-    asked = Asked(2.0, 1e-6, None)
+    asked = ReleaseRequest(2.0, 1e-6)
     alone = affordable(10, draws, asked, Accounting.BASIC)
     assert alone.guarantee.epsilon <= 2.0
     among = affordable(10, draws, asked, Accounting.ZCDP)
@@ -90,7 +90,7 @@ def test_draws_never_cost_more_than_was_asked_for(draws: int) -> None:
 
 def test_a_spec_of_fifty_draws() -> None:
     """(1, 1e-6) and 50 draws: about .0529 each by the simple conversion, a little more by the tight one."""
-    assert 0.0529 <= affordable(10, 50, Asked(1.0, 1e-6, None), Accounting.BASIC).each < 0.07
+    assert 0.0529 <= affordable(10, 50, ReleaseRequest(1.0, 1e-6), Accounting.BASIC).each < 0.07
 
 
 def test_unlisted_items_have_no_part_in_it(tmp_path: Path) -> None:

@@ -6,14 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.curator.cross_domain_lists import listed, over, over_both
-from tacit.curator.cross_domain_rows import BothDomains
-from tacit.curator.cross_domain_union import union
+from tacit.curator.cross_domain.domains import BothDomains, listed, over, over_both, union
 from tacit.curator.fit import RATED_AT_ALL
 from tacit.data.catalogue import Catalogue
-from tacit.data.clock import MISSING_TIME
 from tacit.data.pairs import TwoDomains
-from tacit.data.scale import COUNTS, HALF_STARS, STARS, Scale
+from tacit.data.ratings import COUNTS, HALF_STARS, MISSING_TIME, STARS, Scale
 from tacit.errors import InvalidParameter
 from tests.unit.curator.cross_domain_world import TABLE, ratings, small
 
@@ -129,11 +126,11 @@ def test_without_a_list_of_items_a_private_release_is_refused_unless_they_are_ca
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lambda both: small(scale=COUNTS), "no bound"),
+        (lambda both: small(scale=COUNTS), "no upper bound"),
         (lambda both: TwoDomains(both.source, replace(both.target, scale=HALF_STARS)), "one scale"),
         (lambda both: small(TABLE[:, :3]), "target has no listed items"),
     ],
-    ids=["no bound", "two scales", "no items"],
+    ids=["no upper bound", "two scales", "no items"],
 )
 def test_what_no_release_could_be_made_of_is_refused(change: Any, match: str) -> None:
     with pytest.raises(InvalidParameter, match=match):

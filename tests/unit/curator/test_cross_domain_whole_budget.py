@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.curator import slate_account
-from tacit.curator.cross_domain_modes import PUBLIC, SERVED
-from tacit.curator.cross_domain_rows import BothDomains
+from tacit.curator import account
+from tacit.curator.cross_domain.domains import PUBLIC, SERVED, BothDomains
 from tacit.curator.fit import RATED_AT_ALL
 from tacit.data.pairs import TwoDomains
 from tacit.errors import BudgetExhausted, Conflict, InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind
 from tacit.ledger import Accounting, Budget
 from tacit.mechanisms import ReplayedNoise
-from tacit.mechanisms.private_replacement import PUBLIC_LISTS
+from tacit.mechanisms.x_map import PUBLIC_LISTS
 from tacit.messages.cross_domain import Replacements, TransferModel
 from tests.unit.curator.cross_domain_charged import MODES, ROOMY, charges, stored, told
 from tests.unit.curator.cross_domain_world import TABLE, curator, small
@@ -127,14 +126,12 @@ def test_what_may_be_too_long_to_be_kept_is_refused_before_it_is_charged(
         for mode in MODES:
             holder.release(1.0, mode=mode)
         longest = max(map(len, stored(holder)))
-        monkeypatch.setattr(slate_account, "MOST_BYTES", 2_500)
+        monkeypatch.setattr(account, "MOST_BYTES", 2_500)
         for mode in MODES:
             with pytest.raises(InvalidParameter, match="longer than what a ledger keeps"):
                 holder.release(1.0, mode=mode, request_id="long")
         assert charges(holder) == 2
-        monkeypatch.setattr(
-            slate_account, "MOST_BYTES", 3 * longest + 20_000
-        )  # not much more is asked for than is needed
+        monkeypatch.setattr(account, "MOST_BYTES", 3 * longest + 20_000)  # not much more is asked for than is needed
         for mode in MODES:
             holder.release(1.0, mode=mode, request_id="long")
 

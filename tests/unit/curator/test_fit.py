@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tacit.curator.private_training
 import tacit.curator.training
 from tacit.curator import PrivateTraining, fit
-from tacit.curator.training.private import PUBLIC
+from tacit.curator.private_training import PUBLIC
 from tacit.data import COUNTS, HALF_STARS, STARS, Catalogue, Ratings, from_arrays, load, synthetic
 from tacit.errors import InvalidModel, InvalidParameter, NoLookAlikes
 from tacit.guarantees import ONE_USER, Guarantee, approximate, pure
 from tacit.messages.store import Store
 from tacit.models.features import GenreProfile
-from tacit.models.rating_network import RatingNetwork, shapes
-from tacit.models.scorer import class_scores
+from tacit.models.scorers import RatingNetwork, class_scores, shapes
 
 WORLD = synthetic(users=120, items=60, ratings_per_user=25, rng=np.random.default_rng(3))
 
@@ -48,7 +48,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         return untrained(flags), TOLD
 
     monkeypatch.setattr(tacit.curator.training, "train_network", train_network)
-    monkeypatch.setattr(tacit.curator.training, "train_privately", train_privately, raising=False)
+    monkeypatch.setattr(tacit.curator.private_training, "train_privately", train_privately, raising=False)
     return asked
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tacit.curator.fit import RATED_AT_ALL, PrivateTraining, fit, listed_items
 from tacit.data import Ratings, from_arrays, load
-from tacit.data.scale import Scale
+from tacit.data.ratings import Scale
 from tacit.data.store import read, write
 from tacit.guarantees import ONE_USER, pure
 

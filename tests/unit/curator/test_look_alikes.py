@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tacit.curator.private_training
 import tacit.curator.training
 from tacit.curator import PrivateLookAlikes, fit, genre_centre
 from tacit.curator.fit import RATED_AT_ALL, REAL_USERS
@@ -16,10 +17,9 @@ from tacit.errors import BudgetExhausted, Conflict, InvalidModel, InvalidParamet
 from tacit.guarantees import ONE_PROFILE, ONE_USER, LossKind, nothing, pure
 from tacit.ledger import Accounting, Budget, PrivacyLedger
 from tacit.mechanisms import ReplayedNoise
-from tacit.messages.look_alikes import NOBODY_TWICE, LookAlikes
-from tacit.messages.store import Store
-from tacit.models.features import GenreProfile
-from tacit.models.folded_taste import FoldedTaste
+from tacit.messages.store import NOBODY_TWICE, LookAlikes, Store
+from tacit.models.features import FoldedTaste, GenreProfile
+from tests.releases import message_of
 from tests.unit.curator.test_fit import untrained
 
 WORLD = synthetic(users=400, items=60, ratings_per_user=25, rng=np.random.default_rng(3))
@@ -210,7 +210,7 @@ def test_an_error_after_the_draw_uses_the_release_up_and_tells_nothing(
 def test_what_is_longer_than_a_ledger_keeps_is_used_up_too(
     ledger: PrivacyLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.curator.look_alikes.MOST_BYTES", 100)
+    monkeypatch.setattr("tacit.ledger.account.MOST_BYTES", 100)
     for _ in range(2):
         with pytest.raises(Conflict, match="nothing could be drawn"):
             WISH.charged(lambda: people(100), SPACE, ledger, "users")
@@ -358,12 +358,12 @@ def test_releases_of_several_organisations_promise_what_the_weakest_does_if_nobo
     assert LookAlikes.joined(parts[:1]) is parts[0]
     silent = WISH.release(people(50), SPACE, noise=ReplayedNoise(1))
     assert LookAlikes.joined([*parts, silent]).guarantee == silent.guarantee  # nothing more is assumed for no promise
-    other = LookAlikes(silent.rows, silent.sizes, nothing(ONE_PROFILE, "as they are"))
+    other = message_of(LookAlikes, silent.rows, silent.sizes, nothing(ONE_PROFILE, "as they are"))
     assert LookAlikes.joined([*parts, other]).guarantee.promises_nothing  # in whatever unit it would have been
     with pytest.raises(InvalidParameter):
         LookAlikes.joined([])
     with pytest.raises(InvalidParameter):
-        LookAlikes.joined([parts[0], LookAlikes(np.zeros((1, 3)), np.ones(1), pure(1.0, ONE_USER))])
+        LookAlikes.joined([parts[0], message_of(LookAlikes, np.zeros((1, 3)), np.ones(1), pure(1.0, ONE_USER))])
 
 
 def test_a_message_of_look_alikes_comes_back_whole_or_not_at_all() -> None:
@@ -383,7 +383,7 @@ def test_a_message_of_look_alikes_comes_back_whole_or_not_at_all() -> None:
 @pytest.mark.parametrize("sizes", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, np.nan], [[1.0, 1.0]]], ids=str)
 def test_sizes_that_are_no_weights_are_refused(sizes: Any) -> None:
     with pytest.raises(InvalidModel, match="size"):
-        LookAlikes(np.zeros((2, 3)), np.array(sizes), pure(1.0, ONE_USER))
+        message_of(LookAlikes, np.zeros((2, 3)), np.array(sizes), pure(1.0, ONE_USER))
 
 
 # --- a store
@@ -437,7 +437,7 @@ def test_features_of_fitted_factors_assume_that_these_are_public(ledger: Privacy
 @pytest.mark.usefixtures("trained")
 def test_look_alikes_that_organisations_released_make_a_store(ledger: PrivacyLedger) -> None:
     dimension = 2 * len(WORLD.catalogue.vocabulary)
-    given = LookAlikes(np.full((2, dimension), 0.1), np.array([3.0, 5.0]), pure(0.5, ONE_USER))
+    given = message_of(LookAlikes, np.full((2, dimension), 0.1), np.array([3.0, 5.0]), pure(0.5, ONE_USER))
     store = fit(WORLD, look_alikes=given)
     assert store.look_alikes_guarantee == given.guarantee
     assert store.look_alike_sizes is not None
@@ -448,7 +448,7 @@ def test_look_alikes_that_organisations_released_make_a_store(ledger: PrivacyLed
 def test_private_look_alikes_need_a_ledger_and_state_their_own_guarantee(ledger: PrivacyLedger) -> None:
     with pytest.raises(InvalidParameter, match="charged"):
         fit(WORLD, look_alikes=WISH)
-    with pytest.raises(InvalidParameter, match="nothing to charge"):
+    with pytest.raises(InvalidParameter, match="are not charged"):
         fit(WORLD, ledger=ledger)
     with pytest.raises(InvalidParameter, match="their own guarantee"):
         fit(WORLD, look_alikes=WISH, ledger=ledger, look_alikes_guarantee=pure(1.0, ONE_USER))

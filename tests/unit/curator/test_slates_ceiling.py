@@ -9,8 +9,13 @@ import pytest
 from scipy import sparse
 
 from tacit.curator import plan
-from tacit.curator.slate_ceiling import MARGIN, room, search_then_draw, searched, stages
-from tacit.curator.slate_drawing import drawing
+from tacit.curator.private_slates.routes import (
+    MARGIN,
+    likes_that_fit,
+    search_guarantee,
+    search_stages,
+    search_then_draw,
+)
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind
 from tacit.ledger import Budget
@@ -42,12 +47,12 @@ def highs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_three_stages_cost_epsilon_exactly(epsilon: float) -> None:
-    found = stages(5, epsilon)
+    found = search_stages(5, epsilon)
     assert found is not None
     pick, count, left = found
     assert pick.epsilon == count.epsilon == pytest.approx(epsilon / 20, rel=1e-14)
     assert Fraction(pick.epsilon) + Fraction(count.epsilon) + Fraction(left) == Fraction(epsilon)
-    promised = searched(40, 5, epsilon)
+    promised = search_guarantee(40, 5, epsilon)
     assert (promised.epsilon, promised.delta, promised.protects) == (epsilon, 0.0, ONE_USER)
     assert promised.proof == "composition"
     assert TemperedSlate(np.eye(6), 5, 0.1, high=1.0).guarantee.assumes <= promised.assumes
@@ -115,16 +120,16 @@ def test_few_likes_leave_theta_as_it_is(highs: list[tuple[float, float]]) -> Non
     for _ in range(50):
         draw(SYSTEM_NOISE)
     # 40 nats hold 177 likes. The count is 10 to 30, the margin 160: noise of scale 40 may lie above, and never below
-    assert min(high for _, high in highs) == room(2, 0.45) == 177.0
-    assert room(2, 1e6) == 1.0
-    assert room(10, 0.9) == 444.0
+    assert min(high for _, high in highs) == likes_that_fit(2, 0.45) == 177.0
+    assert likes_that_fit(2, 1e6) == 1.0
+    assert likes_that_fit(10, 0.9) == 444.0
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 10.0, 1_000.0])
 def test_thousands_of_likes_do_not_make_items_alike(epsilon: float) -> None:
     counts = [5_000 if item in (4, 11, 17) else 2_000 for item in range(20)]
     found = plan(3, epsilon, items=20, rank=20)
-    draw = drawing(found, np.eye(20), None)(votes(counts))
+    draw = found.set_up(np.eye(20))(votes(counts))
     # 40 nats over at most 5,800 likes: 3,000 likes less are a chance of 1e-9 for each of 17 items
     assert [draw(SYSTEM_NOISE).value.tolist() for _ in range(15)] == [[4, 11, 17]] * 15
 
@@ -142,7 +147,7 @@ def test_more_epsilon_is_no_worse() -> None:
 
 def test_likes_of_items_that_can_be_in_no_slate_are_not_searched(highs: list[tuple[float, float]]) -> None:
     request = np.array([1.0, 0.0, 0.5, 1.0, 0.5, 0.0])
-    draw = drawing(plan(2, 3.0, items=6), np.eye(6), request)(votes([10, 9_000, 20, 800, 0, 10]))
+    draw = plan(2, 3.0, items=6).set_up(np.eye(6), request)(votes([10, 9_000, 20, 800, 0, 10]))
     slates = [draw(SYSTEM_NOISE).value.tolist() for _ in range(15)]
     assert all(700 < high < 1_000 for _, high in highs)
     assert all(3 in slate and not {1, 5} & set(slate) for slate in slates)
@@ -153,7 +158,7 @@ def test_what_is_promised_does_not_tell_the_ceiling() -> None:
     for counts in ([5_000, 3, 3, 3], [3, 3, 3, 3], [800, 700, 600, 5]):
         draw = search_then_draw(np.eye(4), 2, 3.0)(votes(counts))
         promised |= {draw(SYSTEM_NOISE).guarantee for _ in range(5)}
-    assert promised == {searched(4, 2, 3.0)}
+    assert promised == {search_guarantee(4, 2, 3.0)}
     assert search_then_draw(np.eye(4), 2, 3.0)(votes([3, 3, 3, 3]))(ReplayedNoise(1)).guarantee.promises_nothing
 
 
@@ -194,10 +199,10 @@ def test_what_is_wrong_with_features_is_refused_before_likes_are_seen() -> None:
 
 def test_where_all_likes_have_room_nothing_is_searched(highs: list[tuple[float, float]]) -> None:
     epsilon = 40 * 2 / 2**28
-    assert stages(2, epsilon) is None
-    assert stages(2, epsilon * 1.001) is not None
-    assert stages(1, epsilon / 2 * 1.001) is not None  # its noise can be drawn
-    assert searched(6, 2, epsilon) == TemperedSlate(np.eye(6), 2, epsilon, high=1.0).guarantee
+    assert search_stages(2, epsilon) is None
+    assert search_stages(2, epsilon * 1.001) is not None
+    assert search_stages(1, epsilon / 2 * 1.001) is not None  # its noise can be drawn
+    assert search_guarantee(6, 2, epsilon) == TemperedSlate(np.eye(6), 2, epsilon, high=1.0).guarantee
     release = search_then_draw(np.eye(6), 2, epsilon)(votes([3] * 6))(SYSTEM_NOISE)
     assert release.guarantee.epsilon == epsilon
     assert highs == []
@@ -208,7 +213,7 @@ def test_a_slate_of_all_items_needs_no_search_and_costs_nothing() -> None:
     noise = CountedNoise()
     release = search_then_draw(np.eye(3), 3, 1.0)(votes([5, 1, 2]))(noise)
     assert release.value.tolist() == [0, 1, 2]
-    assert release.guarantee.epsilon == searched(3, 3, 1.0).epsilon == 0.0
+    assert release.guarantee.epsilon == search_guarantee(3, 3, 1.0).epsilon == 0.0
     assert noise.draws == 0
 
 
@@ -217,11 +222,11 @@ def test_a_public_number_of_likes_is_not_searched_for(highs: list[tuple[float, f
     mechanism = TemperedSlate(np.eye(6), 2, 0.5, high=50.0)
     assert found.each == mechanism.guarantee
     highs.clear()
-    release = drawing(found, np.eye(6), None)(votes([10, 3_000, 20, 10, 0, 10]))(SYSTEM_NOISE)
+    release = found.set_up(np.eye(6))(votes([10, 3_000, 20, 10, 0, 10]))(SYSTEM_NOISE)
     assert release.guarantee == mechanism.guarantee
     assert highs == []
     # and it is the one that was given: 40 nats apart up to 50 likes, alike beyond
     made = plan(2, 3.0, items=6, most_likes=50.0)
-    draw = drawing(made, np.eye(6), None)(votes([0, 3_000, 50, 0, 50, 0]))
+    draw = made.set_up(np.eye(6))(votes([0, 3_000, 50, 0, 50, 0]))
     slates = {tuple(draw(SYSTEM_NOISE).value.tolist()) for _ in range(60)}
     assert slates == {(1, 2), (1, 4), (2, 4)}  # one of them is missed with a chance of 3 (2/3)^60

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.curator import slate_account
+from tacit.curator.account import RequestDigest
 from tacit.errors import Conflict, InvalidMessage, InvalidParameter
 from tacit.guarantees import Release
-from tacit.ledger import PrivacyLedger, privacy
+from tacit.ledger import PrivacyLedger, account, privacy
 from tacit.mechanisms import NaturalSlate
 from tacit.messages.private_slates import Popularity, Similarity, Slate
 from tests.unit.curator.slates_charged import DELTA, RELEASES, charges, stored
@@ -85,7 +85,7 @@ def test_a_message_that_refuses_what_was_drawn_uses_the_id_up(
 def test_what_is_too_long_to_be_kept_uses_the_id_up_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with curator(tmp_path) as holder:
         monkeypatch.setattr(holder._account, "require_room", lambda *_: None)
-        monkeypatch.setattr(slate_account, "MOST_BYTES", 300)  # room for the digests and no more
+        monkeypatch.setattr(account, "MOST_BYTES", 300)  # room for the digests and no more
         for _ in range(2):
             with pytest.raises(Conflict, match="used up"):
                 holder.popularity(1.0)
@@ -98,12 +98,12 @@ def test_what_is_too_long_to_be_kept_uses_the_id_up_too(tmp_path: Path, monkeypa
 def test_what_is_exactly_as_long_as_may_be_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with curator(tmp_path) as holder:
         promise = NaturalSlate(FILMS, 3, 0.5).guarantee
-        found = holder._account.release("a", "b", promise, lambda: b'"' + b"x" * 98 + b'"')
+        found = holder._account.release("a", RequestDigest("b"), promise, lambda: b'"' + b"x" * 98 + b'"')
         (content,) = stored(holder)
-        monkeypatch.setattr(slate_account, "MOST_BYTES", len(content))
-        assert holder._account.release("c", "b", promise, lambda: b'"' + b"x" * 98 + b'"') == found
+        monkeypatch.setattr(account, "MOST_BYTES", len(content))
+        assert holder._account.release("c", RequestDigest("b"), promise, lambda: b'"' + b"x" * 98 + b'"') == found
         with pytest.raises(Conflict, match="used up"):
-            holder._account.release("d", "b", promise, lambda: b'"' + b"x" * 99 + b'"')
+            holder._account.release("d", RequestDigest("b"), promise, lambda: b'"' + b"x" * 99 + b'"')
 
 
 def test_an_id_that_is_used_up_is_still_not_anothers(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_what_a_caller_has_set_in_numpy_makes_no_error_of_a_draw(tmp_path: Path)
         return b'"%d"' % int(np.isinf(np.ones(1) / np.zeros(1))[0])
 
     with curator(tmp_path) as holder, np.errstate(all="raise"):
-        assert holder._account.release("a", "b", NaturalSlate(FILMS, 3, 0.5).guarantee, draw) == "1"
+        assert holder._account.release("a", RequestDigest("b"), NaturalSlate(FILMS, 3, 0.5).guarantee, draw) == "1"
 
 
 def test_the_refusal_of_a_long_release_does_not_say_how_long_it_is(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_who_rates_an_unlisted_item_changes_nothing_that_is_public(tmp_path: Pat
         assert one.features is not None
         assert other.features is not None
         assert np.array_equal(one.features, other.features)
-        assert np.array_equal(one._likes.rows.toarray(), other._likes.rows.toarray())
+        assert np.array_equal(one._slates.likes.rows.toarray(), other._slates.likes.rows.toarray())
 
 
 def test_a_crash_between_charge_and_slate_loses_budget_and_nothing_else(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_counts_are_released_once_and_slates_from_them_are_free(tmp_path: Path) 
         assert noise.draws == drawn
         assert charges(holder) == 1
         # 12 likes at most of each of 40 people, scale 0.4: the counts are nearly true
-        true = np.asarray(holder._likes.rows.sum(axis=0)).ravel()
+        true = np.asarray(holder._slates.likes.rows.sum(axis=0)).ravel()
         assert np.abs(popularity.counts() - true).max() < 12
     with curator(tmp_path, budget=Budget(50.0)) as holder:
         assert holder.popularity(50.0) == popularity

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tacit.curator import Curator
-from tacit.curator.curator import REQUESTED
 from tacit.curator.fit import RATED_AT_ALL
-from tacit.curator.slate_once import _drawn, seed_of
+from tacit.curator.private_slates.draw import REQUESTED, draw_from_counts
 from tacit.errors import Conflict, InvalidParameter
-from tacit.guarantees import ONE_USER, Guarantee, Release
+from tacit.guarantees import ONE_USER, Guarantee
 from tacit.ledger import Budget, PrivacyLedger
 from tacit.mechanisms import GaussianKernel, NaturalSlate
-from tacit.models.dpp.coins import RngCoins
+from tacit.models.dpp.laws import RngCoins
 from tacit.systems.private_slates import simulate
+from tests.releases import release_of
 from tests.unit.curator.slates_charged import DELTA, charges
 from tests.unit.curator.slates_world import FILMS, GENRES, CountedNoise, curator, ratings, some_ratings
 
@@ -163,7 +163,7 @@ def test_each_id_has_its_own_slate_from_a_kernel(tmp_path: Path) -> None:
 
 def test_slates_of_an_id_may_have_more_items_than_features_have_directions(tmp_path: Path) -> None:
     with curator(tmp_path) as holder:
-        assert holder._likes.rank < 9
+        assert holder._slates.likes.rank < 9
         slates = [holder.slate(9, 5.0, slates=None, request_id=f"week {week}") for week in range(20)]
         assert all(len(set(slate.items)) == 9 for slate in slates)
         assert len({slate.items for slate in slates}) > 5
@@ -175,7 +175,7 @@ def test_without_features_items_are_drawn_by_their_quality(tmp_path: Path) -> No
     bare = replace(data, catalogue=replace(data.catalogue, genres=None, vocabulary=()))
     with curator(tmp_path, bare) as holder:
         counts, coins = np.array([10.0, 5.0, *[-3.0] * 18]), RngCoins(np.random.default_rng(1))
-        drawn = Counter(_drawn(counts, holder._likes, 1, coins).item() for _ in range(4_000))
+        drawn = Counter(draw_from_counts(counts, holder._slates.likes, 1, coins).item() for _ in range(4_000))
         expected = np.exp([3.0, 1.5, *[0.0] * 18])
         assert [drawn[item] / 4_000 for item in range(20)] == pytest.approx(expected / expected.sum(), abs=0.03)
         assert len(holder.slate(2, 1.0, route="counts", request_id="monday")) == 2
@@ -184,13 +184,13 @@ def test_without_features_items_are_drawn_by_their_quality(tmp_path: Path) -> No
 def test_the_slate_of_an_id_hangs_on_the_release_too(tmp_path: Path) -> None:
     with curator(tmp_path) as holder:
         seeds = {
-            seed_of(holder._account, holder.plan(3, epsilon, None, among=among), holder._part(among), week)
+            holder._slates.seed(holder.plan(3, epsilon, None, among=among), holder._slates.part(among), week)
             for epsilon in (0.5, 1.0)
             for among in (None, [1, 2, 3, 4, 5, 6])
             for week in ("week 1", "week 2")
         }
         assert len(seeds) == 8
-        assert seed_of(holder._account, holder.plan(3, 0.5, None), holder._likes, None) is None
+        assert holder._slates.seed(holder.plan(3, 0.5, None), holder._slates.likes, None) is None
 
 
 # ---- what is promised
@@ -234,8 +234,8 @@ def test_a_release_with_a_larger_delta_than_was_charged_does_not_leave(tmp_path:
         plain = Guarantee(0.5, ONE_USER, delta=1e-7)
         for promised in (charged, plain):
             with pytest.raises(InvalidParameter, match="promises less"):
-                holder._account.stated(Release(None, replace(promised, delta=2e-7)), promised)
-        assert holder._account.stated(Release(None, Guarantee(0.5, ONE_USER, delta=1e-8)), plain).guarantee == plain
+                holder._account.stated(release_of(None, replace(promised, delta=2e-7)), promised)
+        assert holder._account.stated(release_of(None, Guarantee(0.5, ONE_USER, delta=1e-8)), plain).guarantee == plain
 
 
 def test_the_delta_of_several_budgets_is_the_least(tmp_path: Path) -> None:
@@ -259,9 +259,9 @@ def test_only_so_many_set_ups_are_kept(tmp_path: Path) -> None:
     with curator(tmp_path) as holder:
         for step in range(40):
             holder.slate(3, 0.5 + step / 64, route="natural")
-            assert 1 <= len(holder._ready) <= 16
+            assert 1 <= len(holder._slates._ready) <= 16
             holder.plan(2, 0.5, among=[1 + step % FILMS, 1 + (step * 5 + 2) % FILMS, 1 + (step // 2 + 6) % FILMS])
-            assert 1 <= len(holder._parts) <= 16
+            assert 1 <= len(holder._slates._parts) <= 16
 
 
 def test_a_server_gets_the_counts_that_were_planned(tmp_path: Path) -> None:

@@ -9,15 +9,14 @@ import pytest
 from scipy import sparse
 
 from tacit.curator import Plan, Route, plan
-from tacit.curator.slate_calibration import each_of
-from tacit.curator.slate_drawing import drawing
-from tacit.curator.slate_plan import together
-from tacit.curator.slate_routes import Options, promise, sparse_vector
+from tacit.curator.private_slates.plan import each_of, together
+from tacit.curator.private_slates.routes import Options, promise, sparse_vector
 from tacit.errors import BudgetExhausted, InvalidParameter
 from tacit.guarantees import ONE_USER, Guarantee, LossKind, approximate
-from tacit.guarantees.slate_bounds import natural_epsilon, published_epsilon, range_each
 from tacit.ledger import Accounting, Budget, PrivacyLedger
 from tacit.mechanisms import SYSTEM_NOISE, NaturalSlate, TemperedSlate
+from tacit.mechanisms.slates import natural_epsilon, published_epsilon
+from tests.unit.mechanisms.slate_bounds import range_each
 
 MOVIELENS = 3_883
 
@@ -264,7 +263,7 @@ def test_a_request_weighs_the_public_choice_among_those_that_were_found() -> Non
     likes = sparse.csr_array(np.ones((2_000, 12)))
     request = np.repeat([1.0, 0.0], 6)
     found = plan(3, 50.0, items=12, route="sparse", threshold=1_000)
-    draw = drawing(found, np.eye(12), request)(likes)
+    draw = found.set_up(np.eye(12), request)(likes)
     others = sum(int((draw(SYSTEM_NOISE).value >= 6).sum()) for _ in range(40))
     assert others < 20  # about 2 of 120, by the jitter; 60 if the request did not count
 

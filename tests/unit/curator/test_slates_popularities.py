@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tacit.curator import curator as room
+from tacit.curator.private_slates.draw import Slates
 from tacit.errors import BudgetExhausted, InvalidParameter
 from tacit.ledger import Budget
 from tests.unit.curator.slates_charged import charges
@@ -26,14 +26,14 @@ def test_what_does_not_fit_together_is_refused_before_any_is_charged(tmp_path: P
 def test_where_another_takes_what_is_left_meanwhile_those_before_are_charged_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked = room.require_left
+    looked = Slates.require_left
     with curator(tmp_path, budget=THREE) as holder, curator(tmp_path, budget=THREE) as other:
 
         def then_the_other_charges(*given: Any) -> None:
             looked(*given)
             other.popularity(1.5)
 
-        monkeypatch.setattr(room, "require_left", then_the_other_charges)
+        monkeypatch.setattr(Slates, "require_left", then_the_other_charges)
         with pytest.raises(BudgetExhausted):
             holder.popularities([0.5, 2.0])
         assert charges(holder) == 2  # the other's, and the first of these

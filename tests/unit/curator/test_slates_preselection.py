@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tacit.curator import preselection
-from tacit.curator.preselection import above_then_public, shuffled, top_then_natural
-from tacit.curator.slate_routes import Options
+from tacit.curator.private_slates.routes import Options, above_then_public, shuffle_items, top_then_natural, two_stages
 from tacit.mechanisms import SYSTEM_NOISE, NaturalSlate, ReplayedNoise
 from tests.unit.curator.slates_world import FILMS, catalogue
 
@@ -104,7 +102,7 @@ def test_a_request_reaches_the_second_stage(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_half_of_epsilon_goes_to_each_stage() -> None:
-    first, second, both = preselection.two_stages(Options(FILMS, 3, candidates=4), 0.7)
+    first, second, both = two_stages(Options(FILMS, 3, candidates=4), 0.7)
     assert first.epsilon == second.epsilon == 0.35
     assert (first.k, second.items, second.k) == (4, 4, 3)
     assert both.epsilon == 0.7
@@ -113,9 +111,9 @@ def test_half_of_epsilon_goes_to_each_stage() -> None:
 def test_every_order_is_equally_likely() -> None:
     noise, found = ReplayedNoise(5), Counter[tuple[int, ...]]()
     for _ in range(6_000):
-        found[tuple(shuffled(4, noise).tolist())] += 1
+        found[tuple(shuffle_items(4, noise).tolist())] += 1
     assert set(found) == set(permutations(range(4)))
     squares = sum((count - 250) ** 2 / 250 for count in found.values())
     assert squares < 64.0  # chi-square with 23 degrees of freedom: p = 1e-5 at 64
-    assert shuffled(0, noise).tolist() == []
-    assert shuffled(1, noise).tolist() == [0]
+    assert shuffle_items(0, noise).tolist() == []
+    assert shuffle_items(1, noise).tolist() == [0]

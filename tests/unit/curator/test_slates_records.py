@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.curator import Route
-from tacit.curator.likes import genre_features, rows_of
+from tacit.curator.private_slates.draw import genre_features, rows_of
 from tacit.ledger import Budget
 from tests.unit.curator.slates_world import FILMS, catalogue, curator, ratings
 

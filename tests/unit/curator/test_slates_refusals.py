@@ -1,7 +1,7 @@
 """Slates and counts that could fail later are refused before the charge, in the caller's terms."""
 
 import inspect
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.curator import plan, slate_account
-from tacit.curator.slate_request import _FIXED, _FREE
-from tacit.data.ratings import Ratings
-from tacit.data.scale import COUNTS, Scale
+from tacit.curator import account, plan
+from tacit.curator.private_slates.draw import _FIXED, _FREE
+from tacit.data.ratings import COUNTS, Ratings, Scale
 from tacit.errors import InvalidParameter
 from tacit.ledger import Budget
 from tacit.mechanisms import NaturalSlate
+from tests.releases import message_of
 from tests.unit.curator.slates_charged import DELTA, RELEASES, charges, stored
 from tests.unit.curator.slates_world import FILMS, curator, ratings, some_ratings
 
@@ -59,7 +59,8 @@ def test_the_id_of_an_unlisted_item_refuses_nothing(tmp_path: Path) -> None:
 def _longest(message: Any) -> Any:
     """A message of this kind at its longest: every number -2^53, a step of as many digits as may be."""
     steps = np.full(message.steps.shape, -(2**53))
-    return replace(message, steps=steps, step=Fraction(2**1100 - 1, 2**1099))
+    content = {field.name: getattr(message, field.name) for field in fields(message)}
+    return message_of(type(message), **content | {"steps": steps, "step": Fraction(2**1100 - 1, 2**1099)})
 
 
 @pytest.mark.parametrize("kind", ["popularity", "similarity"])
@@ -72,11 +73,11 @@ def test_what_may_be_too_long_to_be_kept_is_refused_before_it_is_charged(
         kept = stored(holder)[0]
         most = len(kept) - len(kept.split(b"\n", 2)[2]) + len(longest)
         again: Any = {"request_id": "again"}
-        monkeypatch.setattr(slate_account, "MOST_BYTES", most - 1)
+        monkeypatch.setattr(account, "MOST_BYTES", most - 1)
         with pytest.raises(InvalidParameter, match="`among`"):
             getattr(holder, kind)(0.5, **again)
         assert charges(holder) == 1
-        monkeypatch.setattr(slate_account, "MOST_BYTES", most + 2_000)  # not much more is asked for than is needed
+        monkeypatch.setattr(account, "MOST_BYTES", most + 2_000)  # not much more is asked for than is needed
         assert len(getattr(holder, kind)(0.5, **again)) == FILMS
         assert len(getattr(holder, kind)(0.5, among=data.catalogue.ids[:6].tolist())) == 6
 
@@ -85,10 +86,10 @@ def test_room_is_asked_for_the_longest_numbers(tmp_path: Path, monkeypatch: pyte
     with curator(tmp_path) as holder:
         promise = NaturalSlate(FILMS, 3, 0.5).guarantee
         longest = len(holder._account.packed({"steps": [-(2**53)] * 10_000}))
-        monkeypatch.setattr(slate_account, "MOST_BYTES", longest)
+        monkeypatch.setattr(account, "MOST_BYTES", longest)
         with pytest.raises(InvalidParameter, match="longer than"):
-            holder._account.require_room(holder._likes.id_bytes, 1, 10_000, promise)
-        holder._account.require_room(holder._likes.id_bytes, 1, 9_000, promise)
+            holder._account.require_room(holder._slates.likes.id_bytes, 1, 10_000, promise)
+        holder._account.require_room(holder._slates.likes.id_bytes, 1, 9_000, promise)
 
 
 def test_slates_that_may_be_too_long_are_refused_before_they_are_charged(
@@ -96,7 +97,7 @@ def test_slates_that_may_be_too_long_are_refused_before_they_are_charged(
 ) -> None:
     ids = ["a", "b", *(f"c{place:0199}" for place in range(FILMS - 2))]
     with curator(tmp_path, with_ids(ids)) as holder:
-        monkeypatch.setattr(slate_account, "MOST_BYTES", 4_000)
+        monkeypatch.setattr(account, "MOST_BYTES", 4_000)
         holder.slate(3, 0.5, route="natural")
         for route, k in (("natural", 12), ("subset", 3)):  # of a subset the size is drawn
             with pytest.raises(InvalidParameter, match="longer than"):
@@ -106,7 +107,7 @@ def test_slates_that_may_be_too_long_are_refused_before_they_are_charged(
         assert charges(holder) == 1
         promised = len(holder._account.packed(holder.plan(2, 0.5, route="natural").each.to_json()))
         monkeypatch.setattr(
-            slate_account, "MOST_BYTES", promised + slate_account._FRAME + 300
+            account, "MOST_BYTES", promised + account._FRAME + 300
         )  # too little for two of the longest ids
         with pytest.raises(InvalidParameter, match="longer than"):
             holder.slate(2, 0.5, route="natural")
@@ -116,7 +117,7 @@ def test_slates_that_may_be_too_long_are_refused_before_they_are_charged(
 def test_more_items_than_a_message_names_are_refused_before_they_are_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slate_account, "MOST_ITEMS", FILMS - 1)
+    monkeypatch.setattr(account, "MOST_ITEMS", FILMS - 1)
     with curator(tmp_path) as holder:
         for ask in (
             lambda: holder.popularity(0.5),
@@ -150,9 +151,9 @@ def test_likes_at_the_ends_of_the_scale_count(tmp_path: Path) -> None:
     table = np.tile([1, 5], (30, FILMS // 2))
     for like, expected in ((1.0, 1.0), (5.0, 0.5)):
         with curator(tmp_path, ratings(table), like=like, ledger=tmp_path / f"{like}.db") as holder:
-            assert holder._likes.rows.toarray().mean() == expected
+            assert holder._slates.likes.rows.toarray().mean() == expected
     with curator(tmp_path, replace(ratings(table), scale=COUNTS), like=50.0) as holder:  # counts have no end
-        assert holder._likes.rows.nnz == 0
+        assert holder._slates.likes.rows.nnz == 0
     with pytest.raises(InvalidParameter, match="nothing would be a like"):
         curator(tmp_path, replace(ratings(table), scale=Scale(0.0, 1.0)))
 
@@ -178,7 +179,7 @@ def test_nearly_dependent_features_are_refused_in_the_callers_terms(tmp_path: Pa
     features[4:] = np.arange(32).reshape(8, 4) % 5
     features[:, 3] = features[:, 2] + 1e-11 * np.arange(FILMS)
     with curator(tmp_path, features=features) as holder:
-        assert holder._likes.rank == 4
+        assert holder._slates.likes.rank == 4
         with pytest.raises(InvalidParameter, match="the features are nearly dependent") as refused:
             holder.slate(4, 1.0, route="tempered")
         assert "most_nats" not in str(refused.value)

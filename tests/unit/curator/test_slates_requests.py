@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.curator import Curator, Route
-from tacit.curator.curator import REQUESTED
+from tacit.curator.private_slates.draw import REQUESTED
 from tacit.errors import (
     Conflict,
     InvalidParameter,
@@ -16,10 +16,11 @@ from tacit.errors import (
     LedgerMissing,
     UnknownName,
 )
-from tacit.guarantees import ONE_PROFILE, Guarantee, Loss, LossKind, Relation, Release
+from tacit.guarantees import ONE_PROFILE, Guarantee, Loss, LossKind, Relation
 from tacit.ledger import Budget, PrivacyLedger
 from tacit.mechanisms import NaturalSlate
 from tacit.messages.private_slates import Slate
+from tests.releases import release_of
 from tests.unit.curator.slates_charged import OPTIONS, charges
 from tests.unit.curator.slates_world import FILMS, curator, ratings, some_ratings
 
@@ -41,7 +42,7 @@ def test_a_request_weighs_items_and_says_whom_that_protects(tmp_path: Path) -> N
             holder.slate(4, 1.0, request={99: 1.0})
         with pytest.raises(InvalidParameter):
             holder.slate(4, 1.0, request=[1.0, 0.5])
-        weights = holder._likes.weights([5.0, -1.0, np.nan, np.inf, 0.25] + [0.0] * (FILMS - 5))
+        weights = holder._slates.likes.weights([5.0, -1.0, np.nan, np.inf, 0.25] + [0.0] * (FILMS - 5))
         assert weights is not None
         assert weights.tolist() == [1.0, 0.0, 0.0, 0.0, 0.25] + [0.0] * (FILMS - 5)
 
@@ -104,12 +105,12 @@ def test_the_set_up_is_done_once_for_each_plan(tmp_path: Path, monkeypatch: pyte
         holder.slate(3, 0.5, route="natural", request=dict.fromkeys(range(1, 9), 1.0))
         holder.slate(3, 0.5, route="natural")
         assert prepared == [0.5, 0.25, 0.5]  # a request is set up for itself, and not kept
-        assert len(holder._ready) == 2
+        assert len(holder._slates._ready) == 2
 
 
 def test_a_release_that_promises_less_than_was_charged_does_not_leave(tmp_path: Path) -> None:
     with curator(tmp_path) as holder:
-        rows, charged = holder._likes.rows, NaturalSlate(FILMS, 3, 0.5).guarantee
+        rows, charged = holder._slates.likes.rows, NaturalSlate(FILMS, 3, 0.5).guarantee
         weaker = NaturalSlate(FILMS, 3, 0.75).release(rows)
         with pytest.raises(InvalidParameter, match="promises less"):
             holder._account.stated(weaker, charged)
@@ -118,7 +119,7 @@ def test_a_release_that_promises_less_than_was_charged_does_not_leave(tmp_path: 
             holder._account.stated(other, charged)
         loose = Guarantee(0.5, charged.protects, loss=Loss(LossKind.BOUNDED_RANGE, 1.0))  # costs twice by its range
         with pytest.raises(InvalidParameter, match="promises less"):
-            holder._account.stated(Release(None, loose), charged)
+            holder._account.stated(release_of(None, loose), charged)
         assert holder._account.stated(NaturalSlate(FILMS, 3, 0.25).release(rows), charged).guarantee == charged
 
 

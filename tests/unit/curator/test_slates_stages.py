@@ -9,8 +9,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tacit.curator.preselection import above_then_public, shuffled, top_then_natural
-from tacit.curator.slate_routes import Options, sparse_vector
+from tacit.curator.private_slates.routes import (
+    Options,
+    above_then_public,
+    shuffle_items,
+    sparse_vector,
+    top_then_natural,
+)
 from tacit.errors import Conflict
 from tacit.mechanisms import GumbelTopK, NaturalSlate, ReplayedNoise, SparseVector, VoteTotals
 from tests.contracts.mechanism import chi_square
@@ -94,7 +99,7 @@ def test_what_is_above_the_threshold_is_found_by_the_sparse_vector(monkeypatch: 
     ((mechanism, rows, given),) = seen
     assert (mechanism.epsilon, mechanism.threshold, mechanism.hits) == (0.7, 2, 5)
     assert given is noise
-    assert rows.toarray().tolist() == FEW.toarray()[:, shuffled(FILMS, ReplayedNoise(2))].tolist()
+    assert rows.toarray().tolist() == FEW.toarray()[:, shuffle_items(FILMS, ReplayedNoise(2))].tolist()
 
 
 def sparse_law(counts: list[int], options: Options, epsilon: float) -> NDArray[np.float64]:
@@ -131,7 +136,7 @@ def test_lists_of_one_size_do_not_share_a_set_up(tmp_path: Path, route: str) -> 
         for among, best in (([1, 2, 3, 4, 5, 6], (1, 2, 3)), ([7, 8, 9, 10, 11, 12], (10, 11, 12))) * 2:
             slate = holder.slate(3, 20.0, among=among, route=route)
             assert slate.items == best
-        assert len(holder._ready) == 2
+        assert len(holder._slates._ready) == 2
 
 
 def test_an_id_does_not_stand_for_the_slate_of_another_list_of_that_size(tmp_path: Path) -> None:

@@ -10,13 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 import tacit.data
-from tacit.curator.training import Rows, network, train_network
-from tacit.curator.training.architectures import architecture, built, initial
+from tacit.curator import training
+from tacit.curator.training import Rows, architecture, built, initial, train_network
 from tacit.data import Ratings
 from tacit.errors import InvalidData, InvalidParameter, MissingExtra, UnknownName
 from tacit.models.features import GenreProfile
-from tacit.models.rating_network import RatingNetwork
-from tacit.models.two_tower import TwoTower
+from tacit.models.scorers import RatingNetwork, TwoTower
 
 KINDS = ["network", "two-tower"]
 
@@ -166,7 +165,7 @@ def test_chunks_and_mapped_files_change_nothing(tiny: Any, tmp_path: Path) -> No
 
 def test_an_epoch_hands_over_every_row_once_in_parts_of_one_size() -> None:
     rows = Rows(np.arange(1003), np.arange(1003) + 5, np.linspace(0, 5, 1003))
-    parts = list(network._chunks(rows, 10, 7, np.random.default_rng(1)))
+    parts = list(training._chunks(rows, 10, 7, np.random.default_rng(1)))
     assert {column.shape for part, _ in parts for column in part} == {(7, 10)}
     seen = np.concatenate([part[0][part[3]] for part, _ in parts])
     assert sorted(seen.tolist()) == list(range(1003))

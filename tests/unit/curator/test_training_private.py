@@ -10,19 +10,17 @@ import pytest
 from numpy.typing import NDArray
 
 import tacit.data
-from tacit.curator.training import RowsByUser, train_privately
-from tacit.curator.training.architectures import Architecture, architecture, initial
-from tacit.curator.training.gradients import Gradients
-from tacit.curator.training.private import PUBLIC
+from tacit.curator.private_training import PUBLIC, Gradients, train_privately
+from tacit.curator.training import Architecture, RowsByUser, architecture, initial
 from tacit.data import Ratings
 from tacit.errors import InvalidInput, InvalidModel, InvalidParameter, MissingExtra
 from tacit.guarantees import ONE_USER, approximate
 from tacit.mechanisms import ReplayedNoise, SampledGaussian
-from tacit.mechanisms.drawn import released
 from tacit.mechanisms.grid import GridVector
-from tacit.mechanisms.noise import SYSTEM_NOISE
+from tacit.mechanisms.noise import SYSTEM_NOISE, promised
 from tacit.models.features import GenreProfile
-from tacit.models.rating_network import RatingNetwork
+from tacit.models.scorers import RatingNetwork
+from tests.releases import release_of
 
 STEPS = 1 << 20
 
@@ -118,7 +116,7 @@ def test_gradients_are_computed_on_the_processor_whatever_jax_prefers(
         used.append(jax.config.jax_default_device)
         return np.zeros((32, 3), dtype=np.int32)
 
-    monkeypatch.setattr("tacit.curator.training.gradients._compiled", lambda _: compute)
+    monkeypatch.setattr("tacit.curator.private_training._compiled", lambda _: compute)
     before = jax.config.jax_default_device
     for _ in gradients(world).of(np.arange(40)):
         assert jax.config.jax_default_device == before  # whoever asks keeps their own setting
@@ -211,7 +209,7 @@ def test_training_sees_the_users_through_the_mechanism_alone(world: Any, monkeyp
     def release(self: SampledGaussian, rows: Any, noise: Any = SYSTEM_NOISE) -> Any:
         steps.append(rows.step)
         drawn = np.random.default_rng(rows.step).integers(-3 * STEPS, 3 * STEPS, self.dimension)
-        return released(GridVector(drawn, self.step), self.guarantee, noise)
+        return release_of(GridVector(drawn, self.noise_law.step), promised(self.guarantee, noise))
 
     monkeypatch.setattr(SampledGaussian, "release", release)
     unlike = np.random.default_rng(5).dirichlet(np.ones(19), (41, 2)).reshape(41, 38).astype(np.float32)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tacit.data import COUNTS, GENRES, HALF_STARS, STARS, Catalogue, Scale
-from tacit.data.genres import genre_flags
+from tacit.data.catalogue import genre_flags
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
 
 
@@ -52,15 +52,15 @@ def test_a_title_is_found_with_or_without_year_and_article(films, title):
 
 
 def test_an_ambiguous_title_asks_which(films):
-    with pytest.raises(UnknownName, match=r"Heat \(1995\) or Heat \(1986\): say which"):
+    with pytest.raises(UnknownName, match=r"ambiguous: it may be Heat \(1995\) or Heat \(1986\)"):
         films.find("Heat")
     assert films.find("Heat (1986)") == 3
 
 
 def test_another_year_is_another_film(films):
-    with pytest.raises(UnknownName, match=r"near it: Heat \(1995\)"):
+    with pytest.raises(UnknownName, match=r"similar titles: Heat \(1995\)"):
         films.find("Heat (2010)")
-    with pytest.raises(UnknownName, match="near it: Toy Story"):
+    with pytest.raises(UnknownName, match="similar titles: Toy Story"):
         films.find("Toy")
 
 

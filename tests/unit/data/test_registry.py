@@ -8,8 +8,8 @@ import pytest
 
 import tacit.data
 from tacit.data import Impressions, Ratings, TwoDomains, available, from_arrays, load, load_ratings, write
+from tacit.data.ratings import STARS
 from tacit.data.registry import RatingsName
-from tacit.data.scale import STARS
 from tacit.errors import InvalidData, InvalidParameter, MissingExtra, UnknownName
 from tests.unit.data.layouts import (
     rows,

@@ -91,7 +91,7 @@ def test_a_file_changed_by_hand_is_refused(tmp_path):
     path = write(from_arrays([1, 2], [1, 1], [1, 2], scale=STARS), tmp_path / "r.parquet")
     table = pq.read_table(path)
     for column, values, message in [
-        ("user", [1, 9], "not in the list"),
+        ("user", [1, 9], "missing from the list"),
         ("rating", [1.0, 9.0], "row 2, column 'rating'"),
     ]:
         place = table.schema.get_field_index(column)

@@ -278,14 +278,14 @@ def test_a_time_beyond_64_bits_names_its_row_and_not_its_value(tmp_path):
 
 
 def test_a_file_that_is_not_there_and_one_column_for_two_roles(tmp_path):
-    with pytest.raises(InvalidData, match="is not there"):
+    with pytest.raises(InvalidData, match="does not exist"):
         read(tmp_path / "none.csv")
     with pytest.raises(InvalidParameter, match="different columns"):
         read(tmp_path / "r.csv", GOOD, item="who")
 
 
 def test_sparse_and_dense_ids_are_coded_alike(tmp_path):
-    from tacit.data.ids import encode
+    from tacit.data.catalogue import encode
 
     rng = np.random.default_rng(5)
     for top in (50, 2**62):
@@ -297,11 +297,11 @@ def test_sparse_and_dense_ids_are_coded_alike(tmp_path):
 
 
 def test_counting_gives_the_order_that_sorting_gives(monkeypatch):
-    from tacit.data import order
+    from tacit.data import assemble
 
     rng = np.random.default_rng(8)
     users, items = (rng.integers(0, n, 5000).astype(np.int32) for n in (40, 60))  # many pairs come twice
-    sorted_order = order.stable_order(users, items, 40, 60)
-    monkeypatch.setattr(order, "_LARGE", 0)
-    assert np.array_equal(order.stable_order(users, items, 40, 60), sorted_order)
+    sorted_order = assemble.stable_order(users, items, 40, 60)
+    monkeypatch.setattr(assemble, "_MANY_ROWS", 0)
+    assert np.array_equal(assemble.stable_order(users, items, 40, 60), sorted_order)
     assert np.array_equal(sorted_order, np.lexsort((np.arange(5000), items, users)))

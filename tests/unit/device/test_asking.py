@@ -12,11 +12,10 @@ import pytest
 
 from tacit.device import Device
 from tacit.ledger import Budget
-from tacit.ledger.awaiting import LONGEST
-from tacit.ledger.verification.check import check
+from tacit.ledger.privacy import LONGEST_DRAW
+from tacit.ledger.verification import check
 from tacit.messages.multi_selection import Signal
-from tacit.models.features import GenreProfile, version_of
-from tacit.models.folded_taste import FoldedTaste
+from tacit.models.features import FoldedTaste, GenreProfile, version_of
 from tests.unit.device.retries import different_signals
 from tests.unit.device.signals import spent
 from tests.unit.device.small_world import FILMS, SHOP, Clock, CountedNoise, Shop, flags, opened
@@ -51,7 +50,7 @@ class ForgetsOnRetry(Device):
         from tacit.device import multi_selection
 
         mechanism = multi_selection.mechanism_of(self.space, Fraction(1, 10))
-        return Signal.from_release(mechanism.release(self._features()), Fraction(1, 10))
+        return Signal.from_release(mechanism.release(self._state.features()), Fraction(1, 10))
 
 
 class RemembersUntilRestart(ForgetsOnRetry):
@@ -68,7 +67,7 @@ class AsksAgainWhenFeaturesMove(Device):
     """The same, with a memo for each vector: that a fresh signal came tells that the profile changed."""
 
     def ask(self, eta: object = 0.1) -> Signal:
-        self._version = sha256(self._features().tobytes()).hexdigest()
+        self._multi_selection._version = sha256(self._state.features().tobytes()).hexdigest()
         return super().ask(0.1)
 
 
@@ -112,7 +111,7 @@ def test_a_charge_whose_signal_was_never_kept_is_drawn_by_the_retry(place: Path)
     clock = Clock()
     with opened(place, noise=Crashes(), clock=clock) as device, pytest.raises(KeyboardInterrupt):
         device.ask()
-    clock.at += LONGEST  # nobody can still be drawing
+    clock.at += LONGEST_DRAW  # nobody can still be drawing
     with opened(place, clock=clock) as device:
         assert spent(device) == 10 * 10**9
         assert not device.ask().empty

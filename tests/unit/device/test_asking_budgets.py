@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.device.memos import Memos
+from tacit.device.multi_selection import DeviceMultiSelection
 from tacit.errors import (
     Conflict,
     InvalidParameter,
@@ -15,7 +15,7 @@ from tacit.errors import (
 )
 from tacit.guarantees import Neighbours, within
 from tacit.ledger import Budget
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tacit.mechanisms import ReplayedNoise
 from tacit.messages.multi_selection import Request, Signal
 from tests.unit.device.signals import spent
@@ -174,14 +174,14 @@ def test_of_two_processes_that_make_a_file_with_other_slots_one_is_refused(
 ) -> None:
     """Both found no file: both enrol, and the first one's slots stand."""
     opened(place).close()
-    looks, look = [], Memos._require_first
+    looks, look = [], DeviceMultiSelection._require_first
 
-    def look_late(memos: Memos) -> None:
-        looks.append(memos)
+    def look_late(selection: DeviceMultiSelection) -> None:
+        looks.append(selection)
         if len(looks) > 1:
-            look(memos)
+            look(selection)
 
-    monkeypatch.setattr(Memos, "_require_first", look_late)
+    monkeypatch.setattr(DeviceMultiSelection, "_require_first", look_late)
     with pytest.raises(Conflict, match="other slots"):
         opened(place, per_period=2)
     monkeypatch.undo()
@@ -197,9 +197,10 @@ def test_what_another_process_spends_meanwhile_is_not_charged_twice(
     with opened(place) as device:
         statements = [device.statement()]  # as it was before
         device.ask(0.2)
-        real = device._memos.statement
-        monkeypatch.setattr(device._memos, "statement", lambda: statements.pop() if statements else real())
-        device._memos.spend_the_rest()
+        selection = device._multi_selection
+        real = selection.statement
+        monkeypatch.setattr(selection, "statement", lambda: statements.pop() if statements else real())
+        selection.spend_rest()
         assert device.statement().windows[0].left.amount == 0
         assert spent(device) == 10 * 10**9
 
@@ -229,7 +230,7 @@ def test_terms_are_in_epsilon_per_distance_and_cover_the_grid(place: Path) -> No
 
 def test_what_was_promised_stays_promised(place: Path) -> None:
     opened(place).close()
-    with pytest.raises(Conflict, match="stays promised"):
+    with pytest.raises(Conflict, match="never change"):
         opened(place, budget=Budget(20, per="month"))
     with pytest.raises(Conflict):
         opened(place, noise=ReplayedNoise(1))  # a real device does not become a simulated one

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tacit.device import Limits, choosing
-from tacit.device.choice import MOST_BYTES
-from tacit.device.choosing import MOST_AHEAD
+from tacit.device import Limits, private_selection
+from tacit.device.private_selection import MOST_AHEAD, MOST_BYTES
 from tacit.messages.private_selection import Policy, Rule
 from tests.unit.device.choices import chosen, spent
 from tests.unit.device.offering import EXPIRES, FAVOURS_LAST, LIKED, RR, Taste, offered, selecting
@@ -113,7 +112,7 @@ def kept_for(place: Path, ahead: int, most: int | None = None) -> int | None:
     expires = clock.at // 1_000_000 + ahead
     with pytest.MonkeyPatch.context() as patch, selecting(place, clock=clock) as device:
         if most is not None:
-            patch.setattr(choosing, "MOST_AHEAD", most)
+            patch.setattr(private_selection, "MOST_AHEAD", most)
         choice = device.choose(offered(expires=expires))
         return None if choice is None else choice.expires - clock.at // 1_000_000
 

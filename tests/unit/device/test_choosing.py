@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.device import Device, choosing
+from tacit.device import Device, private_selection
 from tacit.errors import InvalidParameter, UnknownName
 from tacit.ledger import DisplayLedger, PrivacyLedger, Settlement
 from tacit.messages.private_selection import Bounding, Policy, Rule
@@ -52,10 +52,9 @@ def test_revocation_wipes_the_profile(place: Path) -> None:
     with selecting(place) as device:
         device.rate({2: 5.0, 21: 1.0})
         device.revoke()
-        assert len(device._profile) == 0
+        assert len(device._state.profile) == 0
         device.consent()
-        seen = []
-        device._private_scorer = None
+    seen = []
     with selecting(place, private_scorer=lambda features, items: seen.append(features) or [0.0] * len(items)) as device:
         device.rate({2: 5.0})
         device.revoke()
@@ -70,7 +69,7 @@ def test_revocation_holds_even_where_it_cannot_be_written(place: Path, monkeypat
         monkeypatch.setattr(DisplayLedger, "consent", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             device.revoke()
-        assert len(device._profile) == 0
+        assert len(device._state.profile) == 0
 
 
 # --- the order: charge, look, draw, write, show, mark, report
@@ -129,7 +128,7 @@ def test_a_crash_before_the_choice_is_written_loses_budget_and_the_token_is_drop
         real = PrivacyLedger.charge
         monkeypatch.setattr(PrivacyLedger, "charge", lambda *given: (real(*given), dies()))
     elif step == "look":
-        monkeypatch.setattr(choosing, "private_scores", dies)
+        monkeypatch.setattr(private_selection, "private_scores", dies)
     elif step in ("claim", "choose"):
         keep = DisplayLedger.choose
 

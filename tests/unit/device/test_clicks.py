@@ -13,9 +13,10 @@ from tacit.device import Choice, Device, Limits
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_PROFILE
 from tacit.ledger import Budget, PrivacyLedger
-from tacit.ledger.awaiting import LONGEST
+from tacit.ledger.privacy import LONGEST_DRAW
 from tacit.mechanisms import ReplayedNoise
 from tacit.messages.private_selection import BatchTerms, Engagement, Policy, Rule
+from tests.releases import message_of
 from tests.unit.device.offering import EXPIRES, Taste, offered, selecting, token
 from tests.unit.device.small_world import SHOP, Clock, CountedNoise
 
@@ -60,7 +61,7 @@ def test_a_click_is_randomised_response_to_two_values(noise: Any, flips: int, pl
     with selecting(place, noise=noise) as device:
         for number, clicked in enumerate((True, False)):
             choice = displayed(device, number)
-            assert device.clicked(choice, clicked) == Engagement(token(number), int(clicked) ^ flips, 1.0)
+            assert device.clicked(choice, clicked) == message_of(Engagement, token(number), int(clicked) ^ flips, 1.0)
 
 
 def test_clicks_are_charged_to_the_servers_subject_before_the_draw(place: Path) -> None:
@@ -75,8 +76,7 @@ def test_clicks_are_charged_to_the_servers_subject_before_the_draw(place: Path) 
                     noted.append(ledger.statement("selection server").spent.amount)
                 return super().draw(count)
 
-        clicks = device._selecting._clicks
-        device._selecting._clicks = type(clicks)(clicks.displays, clicks.accounts, clicks.limits, Notes(), clicks.clock)
+        device._state.noise = Notes()
         assert device.clicked(choice, True) is not None
         assert set(noted) == {2 * NANO}
         assert device.statement("server").terms.protects == ONE_PROFILE
@@ -110,7 +110,7 @@ def test_a_bit_that_was_charged_and_not_kept_is_drawn_by_the_retry(place: Path) 
         choice = displayed(device, 1)
         with pytest.raises(KeyboardInterrupt):
             device.clicked(choice, True)
-    clock.at += LONGEST  # nobody can still be drawing
+    clock.at += LONGEST_DRAW  # nobody can still be drawing
     with selecting(place, clock=clock) as device:
         assert device.clicked(choice, True) is not None
         assert spent(device) == NANO
@@ -144,7 +144,7 @@ def test_of_two_that_report_at_the_same_time_the_one_that_charged_draws_the_bit(
 
     def come_second() -> None:
         with selecting(place, noise=second()) as other:
-            other._ledger._pause = pause
+            other._state.ledger._pause = pause
             found.append(other.clicked(choice, True))
         second_is_there.set()
 
@@ -180,7 +180,7 @@ def test_of_two_that_draw_all_the_same_both_report_the_bit_that_was_kept_first(
         def draw(self, count: int) -> bytes:
             if not found:
                 found.append(None)
-                clock.at += LONGEST
+                clock.at += LONGEST_DRAW
                 with selecting(place, noise=inner(), clock=clock) as other:
                     found[0] = other.clicked(choice, True)
             return super().draw(count)
@@ -217,7 +217,7 @@ def test_every_display_under_consent_is_due_once_its_window_is_over_clicked_or_n
         clock.at = (EXPIRES + 600) * 1_000_000 - 1
         assert device.clicks_due() == []
         clock.at += 1
-        due = [Engagement(token(1), 1, 1.0), Engagement(token(2), 0, 1.0)]
+        due = [message_of(Engagement, token(1), 1, 1.0), message_of(Engagement, token(2), 0, 1.0)]
         assert device.clicks_due() == due == device.clicks_due()
         assert spent(device) == 2 * NANO
         device.settled(due[0], "ok")
@@ -267,7 +267,7 @@ def test_revocation_forgets_what_was_clicked(place: Path) -> None:
         device.revoke()
         device.consent()
         clock.at = LATER
-        assert device.clicks_due() == [Engagement(token(1), 0, 1.0)]
+        assert device.clicks_due() == [message_of(Engagement, token(1), 0, 1.0)]
 
 
 def test_what_was_never_shown_or_never_chosen_has_no_click(place: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 import tacit
 from tacit.device import Limits, Overall
-from tacit.device.connection import checked_address
+from tacit.device.wire import checked_address
 from tacit.errors import Conflict, InvalidParameter, LedgerMissing, MissingExtra
 from tacit.ledger import Budget
 from tacit.messages.multi_selection import Reply
@@ -368,7 +368,7 @@ class TestAwaiting:
             return server(request)
 
         async def main() -> None:
-            server.clock.at = tacit.ledger.clock.now()
+            server.clock.at = tacit.ledger.chain.now()
             async with self.made(tmp_path, handler) as me:
                 choice = await me.choose()
                 with pytest.raises(TimeoutError):

@@ -13,12 +13,12 @@ import httpx
 import numpy as np
 import pytest
 
-from tacit.device import exchange, remote_catalogue
-from tacit.device.exchange import Call
-from tacit.device.received import Received
+from tacit.device import catalogue as remote_catalogue
+from tacit.device import wire
+from tacit.device.wire import Call, ResponseReader
 from tacit.errors import Conflict, InvalidMessage, ServerRefused
 from tacit.messages.multi_selection import Reply
-from tacit.models.local_models import LinearMap
+from tacit.models.multi_selection import LinearMap
 from tests.unit.device.tiny_server import (
     BINARY,
     ITEMS,
@@ -109,7 +109,7 @@ GARBAGE = {
     "a number of too many digits": b"1" * 10_000,
     "a name twice": b'{"version": 1, "version": 1}',
     "a list": b"[]",
-    "null": b"null",
+    "null": b" null",  # with a space: an error may name the type
     "not a number": b'{"version": NaN}',
 }
 
@@ -154,10 +154,10 @@ def test_a_few_bytes_do_not_unpack_to_many(opened: Opened, server: TinyServer, p
 
 def test_they_are_not_even_unpacked() -> None:
     bomb = gzip.compress(bytes(1 << 27), 9)
-    received = Received(Call("GET", "/", JSON, most=1000), 200, {"content-encoding": "gzip"}, 10.0)
+    received = ResponseReader(Call("GET", "/", JSON, most=1000), 200, {"content-encoding": "gzip"}, 10.0)
     tracemalloc.start()
     try:
-        assert not received.goes_on(bomb)
+        assert not received.feed(bomb)
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
@@ -494,7 +494,7 @@ def test_answers_of_any_length_of_the_offers_are_read_to_the_devices_own_limit(
 ) -> None:
     def padded(request: httpx.Request) -> httpx.Response:
         answer = server.answer(request)
-        return told(answer.read() + b" " * (exchange.MOST_REPLY + 1))
+        return told(answer.read() + b" " * (wire.MOST_REPLY + 1))
 
     server.instead[OFFERS] = padded
     assert opened().choose() is not None

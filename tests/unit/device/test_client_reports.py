@@ -302,7 +302,7 @@ class TestRetries:
     ) -> None:
         """Each byte comes in time, all of them never do."""
         me, at = consenting(), [0.0]
-        monkeypatch.setattr("tacit.device.received.monotonic", lambda: at[0])
+        monkeypatch.setattr("tacit.device.wire.monotonic", lambda: at[0])
 
         class Trickle(httpx.SyncByteStream, httpx.AsyncByteStream):
             def __iter__(self) -> Iterator[bytes]:

@@ -11,8 +11,7 @@ import httpx
 import pytest
 
 import tacit
-from tacit.device.conversation import STEP
-from tacit.device.outgoing import posted
+from tacit.device.conversation import STEP, call_for
 from tacit.errors import InvalidParameter
 from tacit.messages.multi_selection import Request
 from tests.unit.device.tiny_server import ADDRESS, KINDS, TinyServer, client_of, film, pauses
@@ -192,8 +191,8 @@ def test_what_private_work_took_is_not_seen(
 
 def test_only_messages_leave() -> None:
     for other in (b"bytes", {"rating": 5}, "text", None, object()):
-        with pytest.raises(InvalidParameter, match="only these leave"):
-            posted(other)  # type: ignore[arg-type]
+        with pytest.raises(InvalidParameter, match="only these may leave"):
+            call_for(other)  # type: ignore[arg-type]
 
 
 class TestAddresses:
@@ -269,7 +268,7 @@ class TestAddresses:
         ],
     )
     def test_what_is_no_address_is_refused_and_not_repeated(self, tmp_path: Path, address: Any) -> None:
-        with pytest.raises(InvalidParameter, match="a server is named") as caught:
+        with pytest.raises(InvalidParameter, match="a server must be named") as caught:
             tacit.Client(address, tmp_path / "me.db")
         assert "secret" not in str(caught.value)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tacit.device import Choice, Device
-from tacit.device.choosing import Choosing
+from tacit.ledger import DisplayLedger
 from tacit.messages.private_selection import BatchTerms, Offer, Policy, Rule
 from tests.unit.device.offering import FAVOURS_LAST, LIKED, RR, offered, selecting, token
 from tests.unit.device.small_world import SHOP, Clock
@@ -130,7 +130,7 @@ class Unclaimed(Device):
 
     def choose(self, *given: Any, **options: Any) -> Choice | None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Choosing, "_claimed", lambda *_: True)
+            patch.setattr(DisplayLedger, "claim", lambda *_: True)
             return super().choose(*given, **options)
 
 
@@ -172,7 +172,7 @@ def test_a_claim_is_no_display_and_is_forgotten_with_it(tmp_path: Path) -> None:
     clock = Clock()
     with selecting(tmp_path / "me.db", clock=clock) as device:
         device.choose(offered())
-        displays = device._selecting._displays
+        displays = device._state.displays
         assert (displays.pending("server"), displays.shown("server")) == ([], [])
         assert displays.find("server", token(1)) is not None
         clock.set(2026, 11, 18)

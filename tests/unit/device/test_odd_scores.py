@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from tacit.audit import distribution
-from tacit.device import Device, Limits, choosing, private_selection
+from tacit.device import Device, Limits, private_selection
+from tacit.device import private_selection as choosing
 from tacit.device.private_selection import guarantee_of, probabilities, select
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.ledger import Budget, DisplayLedger
@@ -114,7 +115,7 @@ def test_models_that_give_tiny_numbers_or_change_settings_are_answered_alike(pla
         return np.array([5e-324, TINY, 1e-310, 0.0])
 
     before = np.geterr()
-    private_selection._made.cache_clear()
+    private_selection._build_mechanism.cache_clear()
     with np.errstate(all="raise"), selecting(place, private_scorer=loud, limits=Limits(Budget(1e6), 40.0)) as device:
         for number, policy in enumerate(POLICIES.values()):
             assert device.choose(offered(number, policy)) is not None
@@ -202,7 +203,7 @@ def test_what_a_mechanism_cannot_do_is_no_fill_before_anything_is_charged(
 ) -> None:
     policy = Policy(Rule.PF, 4, 0.987, bounding=Bounding.SCALED)
     for number, problem in enumerate((ZeroDivisionError, OverflowError, ValueError, InvalidParameter("odd"))):
-        private_selection._made.cache_clear()
+        private_selection._build_mechanism.cache_clear()
         taste = Taste(FAVOURS_LAST)
 
         def fails(self: PermuteAndFlip, problem: Any = problem) -> float:
@@ -212,15 +213,15 @@ def test_what_a_mechanism_cannot_do_is_no_fill_before_anything_is_charged(
             patch.setattr(PermuteAndFlip, "_rate", property(fails))
             assert device.choose(offered(number, policy)) is None
             assert (taste.asked, device.statement("server").charges) == ([], 0)
-    private_selection._made.cache_clear()
+    private_selection._build_mechanism.cache_clear()
 
 
 def test_looking_whether_it_can_be_done_takes_nothing_of_the_noise() -> None:
-    private_selection._made.cache_clear()
+    private_selection._build_mechanism.cache_clear()
     first = select(RR, [0.1, 0.2, 0.3, 0.4], PUBLIC, ReplayedNoise(7)).value
     assert select(RR, [0.1, 0.2, 0.3, 0.4], PUBLIC, ReplayedNoise(7)).value == first
     noise = CountedNoise()
-    private_selection._made.cache_clear()
+    private_selection._build_mechanism.cache_clear()
     guarantee_of(RR, PUBLIC)
     select(Policy(Rule.PUBLIC, 4), None, PUBLIC, noise)
     assert noise.draws == 0
@@ -241,7 +242,7 @@ def test_offers_that_cost_next_to_nothing_are_answered_publicly(place: Path) -> 
 
 
 def rows_left(device: Device) -> int:
-    with device._selecting._displays._store.read() as reader:
+    with device._state.displays._store.read() as reader:
         return next(iter(reader.stream("SELECT count(*) FROM displays")))[0]
 
 

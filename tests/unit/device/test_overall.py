@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tacit.device import Device, Limits, Overall
-from tacit.device.accounts import Accounts
+from tacit.device.state import OVERALL, DeviceBudget, Room
 from tacit.errors import Conflict, InvalidParameter
 from tacit.guarantees import ONE_PROFILE, ONE_USER, Neighbours, approximate, metric, pure, within
 from tacit.ledger import Budget
-from tacit.ledger.awaiting import LONGEST
-from tacit.ledger.verification.check import check
+from tacit.ledger.privacy import LONGEST_DRAW
+from tacit.ledger.verification import check
 from tacit.mechanisms import ReplayedNoise
 from tacit.messages.private_selection import Policy, Rule
 from tests.unit.device.offering import RR, Taste, offered
@@ -109,7 +109,7 @@ def test_it_is_charged_before_the_signal_is_drawn(place: Path) -> None:
     clock = Clock()
     with both(place, noise=Dies(), clock=clock) as device, pytest.raises(KeyboardInterrupt):
         device.ask(eta=0.1)
-    clock.at += LONGEST  # nobody can still be drawing
+    clock.at += LONGEST_DRAW  # nobody can still be drawing
     with both(place, clock=clock) as device:
         spent = total(device)
         assert spent > 2.5 * NANO
@@ -153,18 +153,32 @@ def test_what_another_process_spends_meanwhile_is_not_spent_twice(place: Path, m
     taste = Taste()
     with both(place, 1.0, private_scorer=taste) as device:
         assert rule(device, 1) == "rr"
-        monkeypatch.setattr(Accounts, "has_room", lambda *_: True)
-        monkeypatch.setattr(Accounts, "ever_has_room", lambda *_: True)
+        monkeypatch.setattr(DeviceBudget, "room", lambda _, charges: [Room.FITS for _ in charges])
         assert rule(device, 2) == "public"
         assert device.ask(eta=0.1).empty
         assert (len(taste.asked), total(device)) == (1, NANO)
+
+
+def test_room_tells_never_from_not_now_for_each_account(place: Path) -> None:
+    signals, overall = metric(10.0, rounding=8 / (1 << 20)), Overall(RADIUS, Budget(1.0))
+    with both(place, overall=overall, budget=Budget(15)) as device:
+        rooms = device._state.budget.room
+        subject = device.statement().subject
+        small, large = (pure(epsilon, overall.protects) for epsilon in (0.75, 1.25))
+        assert rooms([(subject, signals), (OVERALL, small)]) == [Room.FITS, Room.FITS]
+        assert rooms([(OVERALL, large), (subject, metric(15.5))]) == [Room.NEVER, Room.NEVER]
+        device._state.ledger.charge(subject, "one", signals)
+        device._state.ledger.charge(OVERALL, "one", small)
+        assert rooms([(subject, signals), (OVERALL, small)]) == [Room.NOT_NOW, Room.NOT_NOW]
+        assert rooms([(OVERALL, large), (OVERALL, None)]) == [Room.NEVER, Room.FITS]
+        assert rooms([]) == []
 
 
 def test_it_is_agreed_for_good(place: Path) -> None:
     with both(place) as device:
         rule(device, 1)
     for other in (None, Overall(RADIUS, Budget(101.0)), Overall(0.5, Budget(100.0))):
-        with pytest.raises(Conflict, match="stays promised"):
+        with pytest.raises(Conflict, match="never change"):
             both(place, overall=other)
     with both(place) as device:
         assert total(device) == NANO

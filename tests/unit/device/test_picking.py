@@ -8,8 +8,8 @@ import pytest
 from tacit.device import Device
 from tacit.errors import InvalidMessage, InvalidModel, InvalidParameter, MissingExtra
 from tacit.messages.multi_selection import Reply
-from tacit.models.classes import classes_of
-from tacit.models.local_models import LinearMap, PrincipalComponents
+from tacit.models.items import classes_of
+from tacit.models.multi_selection import LinearMap, PrincipalComponents
 from tests.unit.device.small_world import BUDGET, FILMS, SHOP, CountedNoise, Shop, flags, opened
 
 # liked: action 1/2, drama 1/2 (Heat); disliked: comedy 1 (Sabrina)

@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.device.private_selection import epsilon_of, guarantee_of, mechanism_of, probabilities, select
-from tacit.device.scoring import private_scores, store_scorer
+from tacit.device.private_selection import (
+    epsilon_of,
+    guarantee_of,
+    mechanism_of,
+    private_scores,
+    probabilities,
+    select,
+    store_scorer,
+)
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_PROFILE
 from tacit.mechanisms import ReplayedNoise

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tacit.device import Choice, Device, Limits, Overall
-from tacit.device.choosing import Choosing
-from tacit.ledger import Budget
+from tacit.device.state import Profile
+from tacit.ledger import Budget, PrivacyLedger
 from tacit.messages.private_selection import BatchTerms, Bounding, Impression, Offer, Policy, Rule
 from tests.unit.device.offering import ANY, EXPIRES, LIKED, Taste, offered, selecting, token
 from tests.unit.device.small_world import SHOP, Clock, CountedNoise
@@ -117,7 +117,7 @@ class Abstains(Device):
     """A broken twin: shows nothing where she blocked everything."""
 
     def choose(self, offer: Any, server: str = "server", **options: Any) -> Choice | None:
-        state = self._private_scorer
+        state = self._private_selection._scorer
         blocked = isinstance(state, History) and state.blocked >= set(ITEMS)
         return None if blocked else super().choose(offer, server, **options)
 
@@ -126,7 +126,7 @@ class LeavesOut(Device):
     """A broken twin: a hard frequency cap."""
 
     def choose(self, offer: Any, server: str = "server", **options: Any) -> Choice | None:
-        state = self._private_scorer
+        state = self._private_selection._scorer
         if isinstance(state, History) and state.seen:
             kept = tuple(one for one in offer.candidates if one.item not in state.seen)
             offer = replace(offer, candidates=kept, policy=replace(offer.policy, m=len(kept)))
@@ -137,7 +137,7 @@ class FailsOpenly(Device):
     """A broken twin: no fill where the private model fails."""
 
     def choose(self, offer: Any, server: str = "server", **options: Any) -> Choice | None:
-        return None if isinstance(self._private_scorer, Breaks) else super().choose(offer, server, **options)
+        return None if isinstance(self._private_selection._scorer, Breaks) else super().choose(offer, server, **options)
 
 
 @pytest.mark.parametrize("twin", [Abstains, LeavesOut, FailsOpenly])
@@ -276,7 +276,7 @@ def test_i4_nothing_is_logged_printed_or_shown_in_texts(tmp_path: Path, caplog, 
         assert choice is not None
         device.shown(choice)
         device.note_click(choice)
-        texts = [repr(device), repr(choice), str(choice), repr(device._selecting), repr(device._limits)]
+        texts = [repr(device), repr(choice), str(choice), repr(device._state), repr(device._private_selection)]
         device.choose("{")
     out, err = capfd.readouterr()
     assert (caplog.records, out, err) == ([], "", "")
@@ -396,9 +396,35 @@ def test_i7_the_cost_is_the_mechanisms_and_not_the_offers(number: int, tmp_path:
         assert device.statement("server").spent.amount == 500_000_000
 
 
-def test_the_choice_takes_no_private_value_but_through_the_scores() -> None:
-    """What the choosing sees beside the offer: no profile, no features, only a function that is called after the charge."""
-    assert [field.name for field in fields(Choosing)] == ["displays", "accounts", "limits", "quality", "noise", "clock"]
+def test_the_profile_is_read_once_after_the_charge_and_never_without_one(tmp_path: Path, monkeypatch) -> None:
+    steps: list[str] = []
+
+    def note(kind: type, name: str, step: str) -> None:
+        real = getattr(kind, name)
+        monkeypatch.setattr(kind, name, lambda *given, **more: (steps.append(step), real(*given, **more))[1])
+
+    for name in ("ratings", "clicked", "__len__", "__repr__", "__reduce_ex__"):
+        note(Profile, name, "read")
+    note(PrivacyLedger, "charge", "charge")
+
+    def steps_of(number: int, policy: Policy = RR3, **options: Any) -> list[str]:
+        steps.clear()
+        device.choose(offered(number, policy, **options))
+        return list(steps)
+
+    with selecting(tmp_path / "me.db", limits=Limits(Budget(2.0))) as device:
+        device.rate({21: 5.0})
+        assert steps_of(1) == ["charge", "read"]
+        assert steps_of(1) == []  # stored
+        assert steps_of(2, expires=EXPIRES - 7200) == []
+        assert steps_of(3, Policy(Rule.PUBLIC, 3)) == steps_of(4, Policy(Rule.UNIFORM, 3)) == []
+        assert (
+            steps_of(5, Policy(Rule.RR, 3, 1.5)) == steps_of(6, Policy(Rule.GREEDY, 3)) == []
+        )  # the owner does not allow
+        assert steps_of(7) == ["charge", "read"]
+        assert steps_of(8) == ["charge"]  # refused: nothing is left
+        device.revoke()
+        assert steps_of(9) == []
 
 
 def test_the_overall_budget_is_public_too(tmp_path: Path) -> None:

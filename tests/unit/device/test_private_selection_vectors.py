@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.device.private_selection import epsilon_of, probabilities, select
-from tacit.device.scoring import private_scores
+from tacit.device.private_selection import epsilon_of, private_scores, probabilities, select
 from tacit.errors import InvalidMessage
 from tacit.mechanisms import RandomisedResponse, TopResponse
 from tacit.messages import private_selection as messages

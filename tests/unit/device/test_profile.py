@@ -9,7 +9,7 @@ import pytest
 
 from tacit.device import Device, Profile
 from tacit.errors import InvalidParameter, UnknownName
-from tacit.models.folded_taste import FoldedTaste
+from tacit.models.features import FoldedTaste
 from tests.unit.device.small_world import BUDGET, FILMS, SHOP, Shop, opened
 from tests.unit.test_house import SOURCE, calls_of
 
@@ -23,7 +23,7 @@ def device(tmp_path: Path):
 
 
 def ratings(device: Device) -> dict[int, float]:
-    codes, values = device._profile.ratings()
+    codes, values = device._state.profile.ratings()
     return {int(device.items.id(code)): value for code, value in zip(codes.tolist(), values.tolist(), strict=True)}
 
 
@@ -76,7 +76,7 @@ def test_extreme_ratings_have_features(tmp_path: Path) -> None:
     shop = Shop(SHOP.items, FoldedTaste(factors, np.zeros(len(FILMS)), 3.0, np.ones(4)))
     with Device(tmp_path / "me.db", shop, budget=BUDGET) as device:
         device.rate({2: 1e6, 3: -1e6, 5: 1e6})
-        assert np.abs(device._features()).max() == 1.0
+        assert np.abs(device._state.features()).max() == 1.0
         assert not device.ask().empty
 
 
@@ -92,10 +92,10 @@ def test_a_rating_can_be_forgotten(device: Device) -> None:
 
 
 def test_texts_show_nothing_of_the_profile(device: Device) -> None:
-    empty = repr(device._profile), str(device._profile), repr(device), str(device)
+    empty = repr(device._state.profile), str(device._state.profile), repr(device), str(device)
     assert empty[2] == "Device(8 items, 8 features)"
     device.rate({2: SECRET, 3: 4})
-    assert (repr(device._profile), str(device._profile), repr(device), str(device)) == empty
+    assert (repr(device._state.profile), str(device._state.profile), repr(device), str(device)) == empty
     assert str(SECRET) not in repr(device.readings(0.1)) + repr(device.statement())
 
 
@@ -135,10 +135,10 @@ def test_nothing_private_is_in_the_file(tmp_path: Path) -> None:
 # What is written beside charges, memos and displays: the policy that was applied to a choice, which is public. And the one door
 # to a network, which takes messages only.
 WRITTEN = {
-    ("choice.py", "to_json"): 1,
-    ("choice.py", "dumps"): 1,
-    ("outgoing.py", "to_json"): 1,
-    ("outgoing.py", "dumps"): 1,
+    ("private_selection.py", "to_json"): 1,
+    ("private_selection.py", "dumps"): 1,
+    ("conversation.py", "to_json"): 1,
+    ("conversation.py", "dumps"): 1,
 }
 
 
@@ -148,9 +148,11 @@ def test_only_releases_and_memos_become_messages_on_a_device() -> None:
         assert calls_of("Signal", path) == 0, path
         for maker in ("to_json", "dump", "dumps", "save", "open"):
             assert calls_of(maker, path) == WRITTEN.get((path.name, maker), 0), path
-        assert calls_of("Impression", path) == (path.name == "choice.py"), path  # of what is on the disk
-        assert calls_of("ShuffledReport", path) == (path.name == "choice.py"), path
-        assert calls_of("Engagement", path) == (path.name == "clicks.py"), path  # of a bit that is on the disk
-    assert calls_of("Signal.from_release", SOURCE / "device" / "device.py") == 1
-    assert calls_of("Impression.from_release", SOURCE / "device" / "choosing.py") == 1
-    assert calls_of("Engagement.from_release", SOURCE / "device" / "clicks.py") == 1
+        for kind in ("Impression", "ShuffledReport", "Engagement"):
+            assert calls_of(kind, path) == 0, path
+            assert calls_of(f"{kind}.from_json", path) == (path.name == "private_selection.py"), (
+                path
+            )  # of what is on the disk
+    assert calls_of("Signal.from_release", SOURCE / "device" / "multi_selection.py") == 1
+    assert calls_of("Impression.from_release", SOURCE / "device" / "private_selection.py") == 1
+    assert calls_of("Engagement.from_release", SOURCE / "device" / "private_selection.py") == 1

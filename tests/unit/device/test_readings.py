@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.device import Device, eta_for, slot_of
-from tacit.device.readings import CLUSTER, one_rating
+from tacit.device.multi_selection import CLUSTER, one_rating
 from tacit.errors import InvalidParameter
 from tacit.guarantees import metric, within
 from tacit.ledger import Budget

@@ -10,9 +10,10 @@ import pytest
 from tacit.device import Choice, Device
 from tacit.device.multi_selection import mechanism_of
 from tacit.ledger import DisplayLedger
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tacit.messages.multi_selection import exact_eta
 from tacit.messages.private_selection import Engagement, Policy, Rule
+from tests.releases import message_of
 from tests.unit.device.offering import EXPIRES, offered, token
 from tests.unit.device.small_world import BUDGET, SHOP, Clock
 from tests.unit.device.test_clicks import Truth
@@ -84,7 +85,7 @@ def test_a_signal_is_not_drawn_from_what_was_rated_before_another_process_revoke
     mine.revoke()
     other.ask()
     assert drawn_from == [of({})]
-    assert len(other._profile) == 0
+    assert len(other._state.profile) == 0
 
 
 def test_a_choice_after_a_new_consent_is_not_made_with_it_either(opened: Opened) -> None:
@@ -136,14 +137,14 @@ def test_a_revocation_between_the_features_and_the_draw_is_obeyed(
 ) -> None:
     mine, other = opened(), opened()
     other.rate(RATINGS)
-    charge = other._ledger.charge
+    charge = other._state.ledger.charge
 
     def revoked_meanwhile(*args: Any) -> Any:
         mine.revoke()
         other.rate(LATER)  # as another thread may: its look must not hide the revocation from this one
         return charge(*args)
 
-    monkeypatch.setattr(other._ledger, "charge", revoked_meanwhile)
+    monkeypatch.setattr(other._state.ledger, "charge", revoked_meanwhile)
     other.ask()
     assert drawn_from == [of(LATER)]
 
@@ -153,7 +154,7 @@ def test_a_device_that_is_opened_after_a_revocation_keeps_what_it_rates(opened: 
     later = opened()
     later.rate(RATINGS)
     assert later.readings().one_rating.removed is not None
-    assert len(later._profile) == len(RATINGS)
+    assert len(later._state.profile) == len(RATINGS)
 
 
 def test_clicks_from_before_are_forgotten_by_every_process(opened: Opened) -> None:
@@ -173,7 +174,7 @@ def test_clicks_from_before_are_forgotten_by_every_process(opened: Opened) -> No
     mine.consent()
     other.note_click(second)
     clock.at = (EXPIRES + 1) * 1_000_000
-    assert other.clicks_due() == [Engagement(token(1), 0, 1.0), Engagement(token(2), 1, 1.0)]
+    assert other.clicks_due() == [message_of(Engagement, token(1), 0, 1.0), message_of(Engagement, token(2), 1, 1.0)]
 
 
 def test_where_the_revocations_cannot_be_read_nothing_private_is_chosen_by(

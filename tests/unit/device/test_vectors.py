@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.device import slot_of
-from tacit.device.multi_selection import best, estimator, mechanism_of
-from tacit.device.readings import readings_of
+from tacit.device.multi_selection import best, estimator, mechanism_of, readings_of
 from tacit.errors import InvalidMessage
 from tacit.messages.multi_selection import Reply, Request, Signal, exact_eta
 from tacit.models.features import GenreProfile

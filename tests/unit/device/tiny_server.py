@@ -18,7 +18,7 @@ from tacit.messages.private_selection import Engagement, Impression, OfferReques
 from tacit.messages.store import Store
 from tacit.models.features import GenreProfile
 from tacit.models.items import Items
-from tacit.models.local_models import LinearMap, fit_ridge
+from tacit.models.multi_selection import LinearMap, fit_ridge
 from tacit.server import MultiSelection, PrivateSelection, listings_of
 from tests.unit.device.small_world import Clock
 from tests.unit.server.small_store import GENRES, small_store

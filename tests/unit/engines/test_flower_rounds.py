@@ -5,12 +5,10 @@ from math import inf
 
 import pytest
 
-from tacit.engines.flower import rounds
-from tacit.engines.flower.answers import NAME, Answer, Status
+from tacit.engines.flower import NAME, Answer, Status, rounds
 from tacit.engines.flower.rounds import Carrier, Patience
 from tacit.errors import InvalidParameter
-from tacit.server.federation import Status as Accepted
-from tacit.server.federation import Verdict
+from tacit.server.federated_prototypes import ReplyStatus, Verdict
 
 
 class Time:
@@ -55,13 +53,13 @@ class Stages:
     def accept(self, reply: bytes) -> Verdict:
         name, _, stage = reply.decode().partition(":")
         if name not in self.entities or stage not in self.taken:
-            return Verdict(Accepted.REJECTED)
+            return Verdict(ReplyStatus.REJECTED)
         if name in self.taken[stage]:
-            return Verdict(Accepted.REPEATED, name, stage)
+            return Verdict(ReplyStatus.REPEATED, name, stage)
         if stage != self.stage:
-            return Verdict(Accepted.REJECTED, name, stage)
+            return Verdict(ReplyStatus.REJECTED, name, stage)
         self.taken[stage].append(name)
-        return Verdict(Accepted.ACCEPTED, name, stage)
+        return Verdict(ReplyStatus.ACCEPTED, name, stage)
 
     def advance(self) -> None:
         self.left.pop(0)

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from tacit.engines.coordinator import CoordinatorFolder
-from tacit.engines.flower.run_folder import RunFolder
+from tacit.engines.flower.rounds import RunFolder
 from tacit.entity import Entity
 from tacit.errors import TooFewEntities
 from tacit.ledger import Budget
-from tacit.messages.federated_prototypes_frame import public_of
-from tacit.messages.federated_prototypes_manifest import Manifest
-from tacit.messages.federated_prototypes_roster import Member, catalogue_hash
-from tacit.server.federation import Status
+from tacit.messages.federated_prototypes.frame import public_of
+from tacit.messages.federated_prototypes.manifest import Manifest, Member, catalogue_hash
+from tacit.server.federated_prototypes import ReplyStatus
 
 ITEMS = tuple(f"item-{number}" for number in range(12))
 NAMES = ("a", "b", "c")
@@ -64,17 +63,17 @@ def test_a_new_start_asks_only_those_whose_replies_are_not_stored(folder: Path, 
     assert set(first.outgoing()) == set(first.expected) == set(NAMES)
     reply = known["a"].answer(first.outgoing()["a"])
     assert reply is not None
-    assert first.accept(reply).status is Status.ACCEPTED
-    assert first.accept(reply).status is Status.REPEATED
+    assert first.accept(reply).status is ReplyStatus.ACCEPTED
+    assert first.accept(reply).status is ReplyStatus.REPEATED
     again = RunFolder(folder, COORDINATOR)  # as after a crash: the first one has told nobody
     assert set(again.outgoing()) == {"b", "c"}
-    assert again.accept(reply).status is Status.REPEATED
+    assert again.accept(reply).status is ReplyStatus.REPEATED
     assert (again.stage, again.done, again.needed) == ("popularity", False, 2)
 
 
 def test_what_is_rejected_is_not_stored(folder: Path) -> None:
     run = RunFolder(folder, COORDINATOR)
-    assert run.accept(os.urandom(100)).status is Status.REJECTED
+    assert run.accept(os.urandom(100)).status is ReplyStatus.REJECTED
     assert list((folder / "inbox").iterdir()) == []
 
 
@@ -93,7 +92,7 @@ def test_a_stage_is_closed_with_those_who_are_there(folder: Path, tmp_path: Path
     while not run.done:
         for name, message in run.outgoing().items():
             if name != "c" and (reply := known[name].answer(message)) is not None:
-                assert run.accept(reply).status is Status.ACCEPTED
+                assert run.accept(reply).status is ReplyStatus.ACCEPTED
         run.advance()
     assert set(run.outgoing()) == set(NAMES)  # the model is for all
     assert run.expected == ()

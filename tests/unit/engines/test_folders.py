@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tacit.engines import coordinator
 from tacit.engines.coordinator import CoordinatorFolder
 from tacit.errors import Conflict, InvalidData, TooFewEntities
 from tacit.messages.federated_prototypes import SharedModel, open_frame
@@ -122,17 +123,15 @@ def test_two_coordinators_tell_one_story(made: Any, monkeypatch: pytest.MonkeyPa
     """While one closes a stage with three, another has closed it with four: what is on the disk counts."""
     files = made("tree", names=("a", "b", "c", "d"))
     files.carry("d")
-    from tacit.engines import coordinator
-
     original = coordinator.write_once
 
-    def slower(file: Path, content: bytes) -> bytes:
+    def slower(file: Path, content: bytes, **options: Any) -> bytes:
         if file.name == "closed":
             with monkeypatch.context() as patch:
                 patch.setattr(coordinator, "write_once", original)
                 files.carry()
                 CoordinatorFolder(files.place).step(files.world.key)
-        return original(file, content)
+        return original(file, content, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(coordinator, "write_once", slower)

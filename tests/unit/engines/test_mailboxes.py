@@ -183,7 +183,7 @@ def test_a_reply_that_cannot_be_written_stops_no_other_and_is_written_later(made
     (box.outbox / "0.fp").mkdir()
     stuck, other = box.answer(entity)
     assert (stuck.outcome, stuck.again, other.outcome) == ("refused", True, "answered")
-    assert stuck.reason == f"it cannot be answered now ({os.strerror(errno.EISDIR)})."
+    assert stuck.reason == f"the message cannot be answered now ({os.strerror(errno.EISDIR)})."
     (box.outbox / "0.fp").rmdir()
     assert [one.outcome for one in box.answer(entity)] == ["answered"] * 2
     assert (box.outbox / "0.fp").read_bytes() == (box.outbox / "1.fp").read_bytes()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tacit.engines.keys import new_key, read_key, read_public
+from tacit.engines.folders import new_key, read_key, read_public
 from tacit.errors import InvalidData, InvalidParameter
 from tacit.messages.federated_prototypes import public_of
 from tests.unit.federated_world import key_of
@@ -30,7 +30,7 @@ def test_keys_are_written_once_and_for_their_owner(tmp_path: Path) -> None:
         new_key(file)
     assert file.read_bytes() == content
     file.chmod(0o640)
-    with pytest.raises(InvalidParameter, match="others"):
+    with pytest.raises(InvalidParameter, match="other users"):
         read_key(file)
     for wrong in (b"", b"xyz", b"00" * 31, b"\xff"):
         file.chmod(0o600)
@@ -121,7 +121,7 @@ def test_a_damaged_note_of_who_was_there_is_said_to_be_damaged(made: Any, note: 
     files.step()
     (files.place / "stages" / "popularity" / "closed").write_bytes(note.encode(errors="surrogateescape"))
     for look in (files.step, files.folder.status):
-        with pytest.raises(InvalidData, match="restore a backup"):
+        with pytest.raises(InvalidData, match="Restore a backup"):
             look()
 
 
@@ -129,7 +129,7 @@ def test_a_note_that_is_damaged_while_a_stage_is_closed_is_found(made: Any) -> N
     files = made("tree")
     (files.place / "stages" / "prototypes").mkdir(parents=True)
     files.carry()
-    run = files.folder.rebuilt
-    files.folder.rebuilt = lambda key: (run(key), (files.place / "stages" / "prototypes" / "closed").write_text("5"))[0]
-    with pytest.raises(InvalidData, match="restore a backup"):
+    run = files.folder.rebuild
+    files.folder.rebuild = lambda key: (run(key), (files.place / "stages" / "prototypes" / "closed").write_text("5"))[0]
+    with pytest.raises(InvalidData, match="Restore a backup"):
         files.folder.step(files.world.key)

@@ -8,7 +8,7 @@ from typing import Any
 import polars
 import pytest
 
-from tacit.engines.row_files import read_rows
+from tacit.engines.settings import read_rows
 from tacit.entity.rows import PrivateRows
 from tacit.errors import InvalidData
 

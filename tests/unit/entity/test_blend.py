@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tacit.entity import blend as module
-from tacit.entity.blend import BlendReport, BlendSettings, fit_blend, gate_report, held_out, held_out_gains
+from tacit.entity import fit as module
+from tacit.entity.fit import BlendReport, BlendSettings, fit_blend, gate_report, held_out_gains
+from tacit.entity.fit import hold_out_rows as held_out
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.models.item_ridge import Blend, item_ridge, unit_rows
-from tacit.models.moments import SharedMoments, pseudo_rows
+from tacit.models.moments import Blend, SharedMoments, item_ridge, pseudo_rows, unit_rows
 
 ITEMS, GROUPS = 120, 8
 

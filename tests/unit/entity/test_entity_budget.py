@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.entity import uploads
+from tacit.entity import federated_prototypes
 from tacit.errors import (
     BudgetExhausted,
     Conflict,
@@ -147,14 +147,14 @@ def test_what_a_caller_has_set_for_numpy_makes_no_error_of_a_draw(
 ) -> None:
     """An underflow while rows are read must not use the stage up: it would tell of the rows."""
     world = made(mechanism, **own)
-    original = uploads.upload_of
+    original = federated_prototypes.upload_of
 
     def underflows(*arguments: Any) -> Any:
         upload = original(*arguments)
         return replace(upload, draw=lambda rows: (np.float64(1e-300) * np.full(2, 1e-300), upload.draw(rows))[1])
 
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="raise"):
-        patch.setattr("tacit.entity.stages.upload_of", underflows)
+        patch.setattr("tacit.entity.federated_prototypes.upload_of", underflows)
         entity = world.entity("a")
         entity._rows.table()  # the caller's own settings hold there
         assert entity.answer(world.opening()) is not None

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.entity import Entity, uploads
+from tacit.entity import Entity, federated_prototypes
 from tacit.errors import (
     InvalidParameter,
 )
@@ -72,14 +72,14 @@ def test_an_entity_shows_its_name_and_nothing_else(made: Any) -> None:
 
 def test_the_manifest_asks_the_mechanisms_for_what_it_states(made: Any) -> None:
     grid = made("grid", l1_bound=7.0, l2_bound=4.0, dimension=3, depth=4, swaps=5, picked=6, seed=9, trials=2).manifest
-    made_grid: Any = uploads.prototype_mechanism(grid)
+    made_grid: Any = federated_prototypes.prototype_mechanism(grid)
     assert (made_grid.bounds.items_each, made_grid.bounds.value_bound) == (8, 5.0)
     assert (made_grid.bounds.l1_bound, made_grid.bounds.l2_bound, made_grid.k) == (7.0, 4.0, 3)
     assert (made_grid.p, made_grid.depth, made_grid.swaps, made_grid.picked) == (3, 4, 5, 6)
     assert (made_grid.seed, made_grid.trials, made_grid.users, made_grid.epsilon) == (9, 2, USERS, 8.0)
     assert tuple(vars(made_grid.shares).values()) == grid.shares
     tree = made("tree", depth=7, lloyd=1, seed=4, delta=1e-7).manifest
-    made_tree: Any = uploads.prototype_mechanism(tree)
+    made_tree: Any = federated_prototypes.prototype_mechanism(tree)
     assert (made_tree.depth, made_tree.lloyd, made_tree.seed, made_tree.delta) == (7, 1, 4, 1e-7)
     assert made_tree.epsilon == pytest.approx(8.0, rel=1e-9)
 
@@ -93,15 +93,15 @@ def test_the_noise_of_a_share_is_the_stated_one(made: Any) -> None:
         world = made("moments", **own)
         mechanisms: list[Any] = []
         for name in ("PopularityShare", "GramShare"):
-            original = getattr(uploads, name)
+            original = getattr(federated_prototypes, name)
 
             def kept(*arguments: Any, original: Any = original, mechanisms: list[Any] = mechanisms) -> Any:
                 mechanisms.append(original(*arguments))
                 return mechanisms[-1]
 
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(uploads, name, kept)
-                uploads.upload_of(
+                patch.setattr(federated_prototypes, name, kept)
+                federated_prototypes.upload_of(
                     world.manifest, "popularity" if name[0] == "P" else "gram", np.arange(5), SystemNoise()
                 )
         assert [one.honest for one in mechanisms] == [honest, honest]

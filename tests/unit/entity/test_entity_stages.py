@@ -89,7 +89,7 @@ def test_a_journal_that_came_back_from_a_backup_cannot_answer_twice(made: Any, l
     shutil.rmtree(folder)
     shutil.copytree(backup, folder)
     if lost == "unmask-popularity":
-        from tacit.messages.federated_prototypes_secure import pack
+        from tacit.messages.federated_prototypes.secure_sum import pack
 
         other = Step(world.manifest.run, lost, "a", body=pack(dict.fromkeys("abc", b""))).signed(world.key)
         with pytest.raises(Conflict):
@@ -110,7 +110,7 @@ def test_an_entity_that_lost_its_journal_is_out_of_a_secure_run(made: Any) -> No
 @pytest.mark.parametrize("stage", ["shares", "popularity", "unmask-popularity", "gram", "unmask-gram"])
 def test_whatever_a_coordinator_signs_is_refused_by_an_error_of_ours(made: Any, stage: str) -> None:
     """And the honest message is answered afterwards: nothing of it has stuck."""
-    from tacit.messages.federated_prototypes_secure import pack
+    from tacit.messages.federated_prototypes.secure_sum import pack
 
     world = made("moments")
     run = world.federation()

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.entity import Tuning, fitting
-from tacit.entity.gate import DATA_FREE, data_free_items, gated_fit
-from tacit.entity.local_fit import FitSettings, Kind, LocalFit, fit_local
+from tacit.entity import Tuning
+from tacit.entity import fit as fitting
+from tacit.entity.fit import DATA_FREE, FitKind, FitSettings, LocalFit, data_free_items, fit_local, gated_fit
 from tests.unit.federated_world import ITEMS, USERS, World
 
 
@@ -64,9 +64,9 @@ def test_without_a_gate_the_shared_factors_are_used_and_nothing_is_drawn(
         monkeypatch.setattr(fitting, name, lambda *_, **__: pytest.fail("there is no gate"))
     fit = world.entity("a").fit(tuning=Tuning(gate=False), rng=np.random.default_rng(0))
     assert isinstance(fit, LocalFit)
-    assert (fit.kind, fit.report) == (Kind.GLOBAL, None)
+    assert (fit.kind, fit.report) == (FitKind.GLOBAL, None)
     wanted = fit_local(
-        world.entity("a").table(), model.factors, Kind.GLOBAL, _settings(world), rng=np.random.default_rng(9)
+        world.entity("a").table(), model.factors, FitKind.GLOBAL, _settings(world), rng=np.random.default_rng(9)
     )
     assert np.array_equal(fit.scores(), wanted.scores())
     assert fit.scores().shape == (USERS, ITEMS)

@@ -8,25 +8,28 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tacit.entity.gate import (  # fmt: skip
+from tacit.entity.fit import (
     CONSTANT,
     DATA_FREE,
     NO_INFORMATION,
+    FitKind,
+    FitSettings,
     GateReport,
-    Split,
+    Holdout,
+    LocalFit,
     data_free_items,
+    fit_local,
     gated_fit,
-    held_out,
+    hold_out_cells,
     mean_rank,
     root_mean_square,
 )
-from tacit.entity.local_fit import FitSettings, Kind, LocalFit, fit_local
 from tacit.guarantees import Release
+from tacit.mechanisms.inputs import ProfileBounds
 from tacit.mechanisms.noise import Noise, ReplayedNoise
-from tacit.mechanisms.profile_bounds import ProfileBounds
-from tacit.mechanisms.prototypes import Prototypes
+from tacit.mechanisms.sparse_recovery import Prototypes
 from tacit.mechanisms.tree_prototypes import TreePrototypes
-from tacit.models.nonnegative_stack import Factorisation
+from tacit.models.nonnegative import Factorisation
 
 STARS = FitSettings(value_bound=5.0)
 CLICKS = FitSettings(value_bound=1.0, zeros_observed=True)
@@ -50,7 +53,7 @@ def gated(table: sparse.csr_array, items: np.ndarray, settings: FitSettings = ST
 
 def test_a_tenth_is_held_out_and_nobody_loses_everything() -> None:
     table, _ = world(40, 0.3, 1)
-    split = held_out(table, np.random.default_rng(3))
+    split = hold_out_cells(table, np.random.default_rng(3))
     assert split.size == -(-table.nnz // 10)
     again = split.train.tolil()
     for user, item, value in zip(split.users, split.items, split.values, strict=True):
@@ -58,12 +61,12 @@ def test_a_tenth_is_held_out_and_nobody_loses_everything() -> None:
         again[user, item] = value
     assert np.array_equal(again.toarray(), table.toarray())
     assert split.train.nnz == table.nnz - split.size  # left out, not set to a known 0
-    other = held_out(table, np.random.default_rng(4))
+    other = hold_out_cells(table, np.random.default_rng(4))
     assert not np.array_equal(other.items, split.items)
     lonely = sparse.csr_array(np.eye(30))
-    assert held_out(lonely, np.random.default_rng(3)).size == 0
+    assert hold_out_cells(lonely, np.random.default_rng(3)).size == 0
     pairs = sparse.csr_array(np.kron(np.eye(3), np.ones((1, 2))))
-    split = held_out(pairs, np.random.default_rng(3))
+    split = hold_out_cells(pairs, np.random.default_rng(3))
     assert split.size == 1
     assert np.diff(split.train.indptr).min() == 1
 
@@ -72,7 +75,7 @@ def test_every_cell_may_be_held_out() -> None:
     table = sparse.csr_array(np.ones((2, 3)))
     seen = Counter()
     for seed in range(600):
-        split = held_out(table, np.random.default_rng(seed))
+        split = hold_out_cells(table, np.random.default_rng(seed))
         seen[(int(split.users[0]), int(split.items[0]))] += 1
     assert len(seen) == 6
     assert min(seen.values()) > 60  # 100 expected
@@ -81,12 +84,12 @@ def test_every_cell_may_be_held_out() -> None:
 def test_good_factors_are_used_by_a_small_entity_and_bad_ones_are_not() -> None:
     small, factors = world(15, 0.3, 2)
     fitted = gated(small, factors)
-    assert fitted.kind in (Kind.GLOBAL, Kind.BLEND)
+    assert fitted.kind in (FitKind.GLOBAL, FitKind.BLEND)
     assert fitted.report.informative
     assert fitted.report.flag is None
     large, _ = world(300, 0.5, 3)
     alone = gated(large, noise_factors(1))
-    assert alone.kind is not Kind.GLOBAL
+    assert alone.kind is not FitKind.GLOBAL
     assert not alone.report.informative
     assert alone.report.flag == NO_INFORMATION
 
@@ -97,19 +100,19 @@ def test_the_best_on_held_out_cells_is_fitted_again_to_all_cells() -> None:
         mixed = factors + 3.0 * seed * noise_factors(seed)
         fitted = gated(table, mixed, seed=seed)
         scores = fitted.report.scores
-        assert set(scores) == {*map(str, Kind), DATA_FREE, CONSTANT}
-        assert scores[fitted.kind] == min(scores[kind] for kind in Kind)
+        assert set(scores) == {*map(str, FitKind), DATA_FREE, CONSTANT}
+        assert scores[fitted.kind] == min(scores[kind] for kind in FitKind)
         assert fitted.report.chosen is fitted.kind
-        split = held_out(table, np.random.default_rng(seed))
+        split = hold_out_cells(table, np.random.default_rng(seed))
         assert fitted.report.cells == split.size
-        for kind in (Kind.GLOBAL, Kind.BLEND):
+        for kind in (FitKind.GLOBAL, FitKind.BLEND):
             expected = fit_local(split.train, mixed, kind, STARS, rng=np.random.default_rng(0))
             assert scores[kind] == pytest.approx(root_mean_square(expected, split))
-        control = fit_local(split.train, noise_factors(50), Kind.GLOBAL, STARS, rng=np.random.default_rng(0))
+        control = fit_local(split.train, noise_factors(50), FitKind.GLOBAL, STARS, rng=np.random.default_rng(0))
         assert scores[DATA_FREE] == pytest.approx(root_mean_square(control, split))
-        flat = fit_local(split.train, np.ones((60, 1)), Kind.GLOBAL, STARS, rng=np.random.default_rng(0))
+        flat = fit_local(split.train, np.ones((60, 1)), FitKind.GLOBAL, STARS, rng=np.random.default_rng(0))
         assert scores[CONSTANT] == pytest.approx(root_mean_square(flat, split))
-        if fitted.kind is not Kind.LOCAL:
+        if fitted.kind is not FitKind.LOCAL:
             whole = fit_local(table, mixed, fitted.kind, STARS, rng=np.random.default_rng(0))
             assert np.array_equal(fitted.users, whole.users)
 
@@ -131,24 +134,24 @@ def test_the_gate_does_not_choose_by_the_cells_it_trains_on() -> None:
     table, factors = world(12, 0.25, 4)
     wide = np.hstack([factors, np.zeros((60, 6))])
     fitted = gated(table, wide)
-    own = fit_local(table, wide, Kind.LOCAL, STARS, rng=np.random.default_rng(0))
+    own = fit_local(table, wide, FitKind.LOCAL, STARS, rng=np.random.default_rng(0))
     users, items = table.tocoo().coords
     trained = {
         kind: np.square(
             fit_local(table, wide, kind, STARS, rng=np.random.default_rng(0)).at(users, items) - table.data
         ).mean()
-        for kind in Kind
+        for kind in FitKind
     }
-    assert min(trained, key=lambda kind: trained[kind]) is Kind.LOCAL
-    assert own.kind is Kind.LOCAL
-    assert fitted.kind is not Kind.LOCAL
+    assert min(trained, key=lambda kind: trained[kind]) is FitKind.LOCAL
+    assert own.kind is FitKind.LOCAL
+    assert fitted.kind is not FitKind.LOCAL
 
 
 def test_without_cells_to_hold_out_the_shared_factors_are_used() -> None:
     for table in (sparse.csr_array((0, 60)), sparse.csr_array((4, 60)), sparse.csr_array(np.eye(5, 60))):
         for settings in (STARS, CLICKS):
             fitted = gated(table, noise_factors(1), settings)
-            assert fitted.kind is Kind.GLOBAL
+            assert fitted.kind is FitKind.GLOBAL
             assert not fitted.report.informative
             assert np.isnan(fitted.report.scores["global"])
 
@@ -158,41 +161,41 @@ def test_a_tie_goes_to_the_entitys_own_fit() -> None:
     blank = np.zeros((4, 1))
     fitted = gated_fit(table, blank, blank, FitSettings(value_bound=3.0, ridge=0.0), rng=np.random.default_rng(1))
     scores = fitted.report.scores
-    assert scores[Kind.GLOBAL] == scores[Kind.BLEND] == pytest.approx(0.0, abs=1e-12)
-    assert fitted.kind is min(Kind, key=lambda kind: scores[kind])
+    assert scores[FitKind.GLOBAL] == scores[FitKind.BLEND] == pytest.approx(0.0, abs=1e-12)
+    assert fitted.kind is min(FitKind, key=lambda kind: scores[kind])
 
 
 def test_controls_that_do_as_well_flag_the_release() -> None:
     base = {"local": 1.0, "blend": 0.9, "global": 0.8, DATA_FREE: 0.85, CONSTANT: 0.9}
-    assert GateReport("RMSE", base, Kind.GLOBAL, 3).informative
+    assert GateReport("RMSE", base, FitKind.GLOBAL, 3).informative
     for name in (DATA_FREE, CONSTANT):
         for score in (0.8, 0.7):
-            report = GateReport("RMSE", {**base, name: score}, Kind.GLOBAL, 3)
+            report = GateReport("RMSE", {**base, name: score}, FitKind.GLOBAL, 3)
             assert report.flag == NO_INFORMATION
 
 
 def test_the_mean_rank_of_a_case_solved_by_hand() -> None:
     scores = np.array([0.9, 0.1, 0.5, 0.5])
-    fit = LocalFit(Kind.GLOBAL, np.ones((1, 1)), scores[:, None], np.zeros(1), 1.0)
-    split = Split(sparse.csr_array((1, 4)), np.array([0, 0]), np.array([0, 2]), np.array([5.0, 3.0]))
+    fit = LocalFit(FitKind.GLOBAL, np.ones((1, 1)), scores[:, None], np.zeros(1), 1.0)
+    split = Holdout(sparse.csr_array((1, 4)), np.array([0, 0]), np.array([0, 2]), np.array([5.0, 3.0]))
     assert mean_rank(fit, split) == pytest.approx(0.1875)
     trained = sparse.csr_array(np.array([[1.0, 0.0, 0.0, 0.0]]))  # the best is no candidate: first with a tie, of three
-    split = Split(trained, np.array([0]), np.array([2]), np.array([3.0]))
+    split = Holdout(trained, np.array([0]), np.array([2]), np.array([3.0]))
     assert mean_rank(fit, split) == pytest.approx(0.25)
 
 
 def test_the_mean_rank_does_not_depend_on_how_many_are_scored_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     table, factors = world(30, 0.3, 6)
-    split = held_out(table, np.random.default_rng(1))
+    split = hold_out_cells(table, np.random.default_rng(1))
     fit = fit_local(
         split.train,
         factors,
-        Kind.GLOBAL,
+        FitKind.GLOBAL,
         FitSettings(value_bound=5.0, zeros_observed=True),
         rng=np.random.default_rng(0),
     )
     whole = mean_rank(fit, split)
-    monkeypatch.setattr("tacit.entity.gate._CELLS", 7 * 60)
+    monkeypatch.setattr("tacit.entity.fit._CELLS", 7 * 60)
     assert mean_rank(fit, split) == pytest.approx(whole)
     assert 0.0 < whole < 0.5
 
@@ -281,6 +284,6 @@ def test_a_report_says_that_it_is_private() -> None:
     report = gated(table, factors).report
     assert repr(report) == "GateReport(private: stays inside the entity)"
     assert str(report) == repr(report)
-    assert "array" not in repr(held_out(table, np.random.default_rng(1)))
+    assert "array" not in repr(hold_out_cells(table, np.random.default_rng(1)))
     with pytest.raises(TypeError):
         json.dumps(report)

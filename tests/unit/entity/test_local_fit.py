@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tacit.entity.local_fit import FitSettings, Kind, LocalFit, clean, fit_local, user_means
+from tacit.entity.fit import FitKind, FitSettings, LocalFit, clean, fit_local, user_means
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.models.nonnegative import adapt, factorise, fit_users
 
@@ -21,13 +21,13 @@ def rows(seed: int = 0, users: int = 20, items: int = 10, share: float = 0.5) ->
 ITEMS = np.random.default_rng(9).random((10, 3))
 
 
-def fit(kind: Kind, table: object = None, settings: FitSettings = STARS, items: np.ndarray = ITEMS) -> LocalFit:
+def fit(kind: FitKind, table: object = None, settings: FitSettings = STARS, items: np.ndarray = ITEMS) -> LocalFit:
     return fit_local(rows() if table is None else table, items, kind, settings, rng=np.random.default_rng(2))
 
 
 def test_each_kind_uses_the_factors_that_it_names() -> None:
     table = rows()
-    shared, blend, own = fit(Kind.GLOBAL), fit(Kind.BLEND), fit(Kind.LOCAL)
+    shared, blend, own = fit(FitKind.GLOBAL), fit(FitKind.BLEND), fit(FitKind.LOCAL)
     assert np.array_equal(shared.items, ITEMS)
     np.testing.assert_allclose(shared.users, fit_users(table, ITEMS))
     near = adapt(table, ITEMS, STARS.pull)
@@ -36,24 +36,28 @@ def test_each_kind_uses_the_factors_that_it_names() -> None:
     alone = factorise(table, 3, rng=np.random.default_rng(2))
     np.testing.assert_allclose(own.items, alone.items)
     np.testing.assert_allclose(own.users, fit_users(table, alone.items))
-    for one, kind in ((shared, Kind.GLOBAL), (blend, Kind.BLEND), (own, Kind.LOCAL)):
+    for one, kind in ((shared, FitKind.GLOBAL), (blend, FitKind.BLEND), (own, FitKind.LOCAL)):
         assert one.kind is kind
 
 
 def test_settings_reach_the_fit() -> None:
     other = FitSettings(value_bound=5.0, ridge=2.0, regulariser="sum", pull=0.5, epochs=3)
-    np.testing.assert_allclose(fit(Kind.GLOBAL, None, other).users, fit_users(rows(), ITEMS, 2.0, regulariser="sum"))
+    np.testing.assert_allclose(fit(FitKind.GLOBAL, None, other).users, fit_users(rows(), ITEMS, 2.0, regulariser="sum"))
     near = adapt(rows(), ITEMS, 0.5, ridge=2.0, regulariser="sum", epochs=3)
-    np.testing.assert_allclose(fit(Kind.BLEND, None, other).items, near.items)
+    np.testing.assert_allclose(fit(FitKind.BLEND, None, other).items, near.items)
     alone = factorise(rows(), 3, ridge=2.0, regulariser="sum", epochs=3, rng=np.random.default_rng(2))
-    np.testing.assert_allclose(fit(Kind.LOCAL, None, other).items, alone.items)
+    np.testing.assert_allclose(fit(FitKind.LOCAL, None, other).items, alone.items)
     clicks = FitSettings(value_bound=5.0, zeros_observed=True)
-    np.testing.assert_allclose(fit(Kind.GLOBAL, None, clicks).users, fit_users(rows().toarray(), ITEMS))
+    np.testing.assert_allclose(fit(FitKind.GLOBAL, None, clicks).users, fit_users(rows().toarray(), ITEMS))
 
 
 def test_scores_are_products_within_the_bounds() -> None:
     one = LocalFit(
-        Kind.GLOBAL, np.array([[1.0, 0.0], [9.0, 1.0]]), np.array([[2.0, 1.0], [0.0, 3.0]]), np.array([1.0, 2.0]), 5.0
+        FitKind.GLOBAL,
+        np.array([[1.0, 0.0], [9.0, 1.0]]),
+        np.array([[2.0, 1.0], [0.0, 3.0]]),
+        np.array([1.0, 2.0]),
+        5.0,
     )
     assert one.scores().tolist() == [[2.0, 0.0], [5.0, 3.0]]
     assert one.scores(slice(1, 2)).tolist() == [[5.0, 3.0]]
@@ -67,7 +71,7 @@ def test_what_the_factors_say_nothing_of_is_predicted_by_the_users_mean() -> Non
     table[5] = 0.0
     table[5, 2] = 4.0  # one who knows only an item that the factors do not know
     table = table.tocsr()
-    fitted = fit(Kind.GLOBAL, table, items=items)
+    fitted = fit(FitKind.GLOBAL, table, items=items)
     scores, everybody = fitted.scores(), table.data.mean()
     for user in range(20):
         own = table.data[table.indptr[user] : table.indptr[user + 1]]
@@ -103,7 +107,7 @@ def test_rows_are_cleaned_and_the_entitys_own_table_stays() -> None:
 
 
 def test_an_entity_without_users_or_without_cells_is_fitted_too() -> None:
-    for kind in Kind:
+    for kind in FitKind:
         for empty in (sparse.csr_array((0, 10)), sparse.csr_array((3, 10))):
             fitted = fit(kind, empty)
             assert fitted.scores().shape == empty.shape
@@ -111,7 +115,7 @@ def test_an_entity_without_users_or_without_cells_is_fitted_too() -> None:
 
 
 def test_nothing_private_is_shown() -> None:
-    for kind in Kind:
+    for kind in FitKind:
         assert repr(fit(kind)) == "LocalFit(private: stays inside the entity)"
 
 
@@ -125,4 +129,4 @@ def test_bad_settings_are_refused() -> None:
         with pytest.raises(InvalidParameter):
             FitSettings(**bad)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput):
-        fit(Kind.GLOBAL, items=-ITEMS)
+        fit(FitKind.GLOBAL, items=-ITEMS)

@@ -12,8 +12,7 @@ import pytest
 
 from tacit.entity import Entity
 from tacit.entity import journal as journals
-from tacit.entity.journal import Journal, Record
-from tacit.entity.marks import Mark, note, require_reached
+from tacit.entity.journal import Journal, Mark, Record, note, require_reached
 from tacit.errors import BudgetExhausted, Conflict, LedgerDamaged
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger

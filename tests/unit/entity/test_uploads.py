@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tacit.entity.uploads import all_guarantees
+from tacit.entity.federated_prototypes import all_guarantees
 from tacit.errors import BudgetExhausted
 from tacit.guarantees import epsilon_of_rho, rho_for
 from tacit.ledger import Budget

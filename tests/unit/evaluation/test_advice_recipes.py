@@ -16,7 +16,7 @@ import tacit
 from tacit.cli import app
 from tacit.curator import Curator
 from tacit.data import Ratings
-from tacit.engines.keys import new_key
+from tacit.engines.folders import new_key
 from tacit.engines.settings import read_manifest
 from tacit.errors import BudgetExhausted
 from tacit.evaluation.advice import Advice, Holder, Situation, System, Wants, advise

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from tacit.cli.cross_domain_tables import print_result
+from tacit.cli.results import print_result
 from tacit.evaluation.cross_domain import (
     evaluate,
     moments,

@@ -8,13 +8,13 @@ from scipy import sparse
 
 from tacit.evaluation.cross_domain import names
 from tacit.evaluation.cross_domain.known import Known
+from tacit.evaluation.cross_domain.linked import linked
 from tacit.evaluation.cross_domain.moments import moments
 from tacit.evaluation.cross_domain.outcome import DIRECTIONS, LINKING
 from tacit.evaluation.cross_domain.plain import METHODS, plain
 from tacit.evaluation.cross_domain.splits import Held
 from tacit.evaluation.federated_prototypes.chance import noise_of
-from tacit.models.cross_domain.averages import levels, mean_of
-from tacit.models.cross_domain.linked import linked
+from tacit.models.cross_domain.alter_egos import levels, mean_of
 from tests.unit.curator.cross_domain_world import TABLE
 
 SIMILAR = 0.198137  # items 3 and 5, on target ratings alone

@@ -117,7 +117,7 @@ def test_a_server_that_offers_anything_to_anybody_fails_the_claims(monkeypatch: 
     def anything(guess: object, k: int, t: int) -> np.ndarray:
         return np.random.default_rng().permutation(90)[:k].astype(np.int64)
 
-    monkeypatch.setattr(trials, "slate", anything)
+    monkeypatch.setattr(trials, "choose_slate", anything)
     broken = evaluate(world(), "quick", trials=TRIED // 3, seed=5)
     holds = {claim.claim: claim.holds for claim in broken.claims}
     must_fail = [

@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from tacit.cli import app
-from tacit.cli.federated_prototypes_tables import print_result
+from tacit.cli.results import print_result
 from tacit.errors import InvalidParameter
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.federated_prototypes import (

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from tacit.data import Entities, synthetic_counts
-from tacit.entity.blend import BlendSettings, fit_blend
+from tacit.entity.fit import BlendSettings, fit_blend
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.federated_prototypes import moments, names, ranking
 from tacit.evaluation.federated_prototypes.chance import noise_of, rng_of
@@ -14,8 +14,7 @@ from tacit.evaluation.federated_prototypes.moments import Constants
 from tacit.evaluation.federated_prototypes.ranking import Key, Ranked, gate
 from tacit.evaluation.federated_prototypes.splits import Held
 from tacit.mechanisms.moment_shares import PopularityShare, moment_rhos
-from tacit.models.item_ridge import item_ridge
-from tacit.models.moments import SharedMoments
+from tacit.models.moments import SharedMoments, item_ridge
 
 PLAIN = Constants(0.15, 2.0, 0.3, ((0.0, 0.03), (4.0, 0.1)), 10.0)
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tacit.curator.private_training
 import tacit.curator.training
 from tacit.curator.fit import WITHOUT_NOISE
 from tacit.data import synthetic
@@ -19,7 +20,7 @@ from tacit.evaluation.multi_selection.fitting import (
 )
 from tacit.evaluation.multi_selection.population import Population, population
 from tacit.guarantees import ONE_USER, approximate
-from tacit.models.classes import Classes, classes_of
+from tacit.models.items import Classes, classes_of
 from tests.unit.server.small_store import random_network
 
 
@@ -105,7 +106,7 @@ def test_private_training_gets_the_look_alikes_and_its_guarantee_is_kept(
         seen.update(features=features, rows=rows, **settings)
         return random_network(flags), promise
 
-    monkeypatch.setattr(tacit.curator.training, "train_privately", private)
+    monkeypatch.setattr(tacit.curator.private_training, "train_privately", private)
     fitted = trained_privately(people, epsilon=2.0, delta=1e-6, rng=np.random.default_rng(1))
     assert fitted.store.model_guarantee == promise
     assert fitted.store.guarantee.promises_nothing  # the look-alikes themselves are real people

@@ -9,10 +9,9 @@ from tacit.evaluation.effort import Effort
 from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import click_counts, counterfactual
 from tacit.evaluation.private_selection.counterfactual import CLICKS, EXACT_SD, SD, exact_sd, logged
+from tacit.evaluation.private_selection.selection_laws import response
 from tacit.evaluation.private_selection.uniform_offers import exact_variance, explored
 from tacit.evaluation.private_selection.worlds import World, simulated
-from tacit.models.propensity import most_weight, term
-from tacit.models.selection_laws import response
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +70,10 @@ def test_a_log_that_is_the_target_has_weights_of_1() -> None:
 def test_terms_are_those_that_a_device_forms() -> None:
     world = two_auctions()
     law, target = laws(world, 3.0)
-    most = most_weight(3, 3.0)
     log = logged(world, law, target, rng=np.random.default_rng(3))
     inverse = {float(weight) for weight in 1.0 / law[world.mask]}
     assert all(weight == 0.0 or any(weight == pytest.approx(one) for one in inverse) for weight in log.weights)
-    assert max(inverse) == pytest.approx(most)
-    assert term(1.0, 1.0, 1.0 / most, most) == pytest.approx(max(inverse))
+    assert max(inverse) == pytest.approx(math.exp(3.0) + 3 - 1)  # the public bound on a term, for three candidates
 
 
 def test_uniform_offers_know_the_public_choice_by_its_score() -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tacit.evaluation.effort import Effort
-from tacit.evaluation.private_selection import many_equal
+from tacit.evaluation.private_selection import many_equal, selection_laws
+from tacit.evaluation.private_selection.envelope_optimum import best_envelope
 from tacit.evaluation.private_selection.further_reference import agreement
 from tacit.evaluation.private_selection.many_equal import (
     METRIC,
@@ -18,8 +19,6 @@ from tacit.evaluation.private_selection.many_equal import (
     response_values,
 )
 from tacit.evaluation.result import Row
-from tacit.models import selection_laws
-from tacit.models.envelope_optimum import best_envelope
 
 
 def vectors(k: int, share: float) -> tuple[np.ndarray, np.ndarray]:

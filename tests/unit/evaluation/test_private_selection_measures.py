@@ -26,11 +26,10 @@ from tacit.evaluation.private_selection.rules import (
     clipped_noise,
     scaled_noise,
 )
+from tacit.evaluation.private_selection.selection_laws import box_loss, permute_and_flip, response, softmax
 from tacit.evaluation.private_selection.sweep import swept
 from tacit.evaluation.private_selection.sweep_claims import crossing, recovered
 from tacit.evaluation.private_selection.worlds import World, simulated
-from tacit.models.selection_laws import permute_and_flip, response, softmax
-from tacit.models.selection_rates import box_loss
 
 BIDS = np.array([[2.0, 1.5, 4.0, 0.5]])
 PUBLIC = np.array([[0.05, 0.08, 0.02, 0.10]])

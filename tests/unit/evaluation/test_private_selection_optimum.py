@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tacit.evaluation.effort import Effort
-from tacit.evaluation.private_selection import optimum
+from tacit.evaluation.private_selection import optimum, selection_laws
+from tacit.evaluation.private_selection.envelope_optimum import best_envelope, envelope_scores
 from tacit.evaluation.private_selection.many_equal import best_d, largest_of_bernoulli
 from tacit.evaluation.private_selection.optimum import SHARE, best_response, plain_response, shares
 from tacit.evaluation.private_selection.priors import (
@@ -18,9 +19,7 @@ from tacit.evaluation.private_selection.priors import (
     unequal_spreads,
 )
 from tacit.evaluation.private_selection.worlds import simulated
-from tacit.models import selection_laws
-from tacit.models.envelope_optimum import best_envelope, envelope_scores
-from tacit.models.policy_choice import Spread, choose, prior_draws
+from tacit.models.private_selection import Spread, choose, prior_draws
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 5.0])

@@ -10,10 +10,7 @@ from tacit.evaluation.multi_selection.trials import Bench, bench, coins, signal_
 from tacit.evaluation.part import untold
 from tacit.evaluation.private_slates import diversified
 from tacit.evaluation.private_slates.diversified import ALL, APART, KEPT, PICKED, Case, Found
-from tacit.server.algorithms import Algorithm, LocalModel, Settings
-from tacit.server.diversified import class_vectors
-from tacit.server.guessing import Guess
-from tacit.server.slates import slate
+from tacit.server.multi_selection import Algorithm, AnswerSettings, Guess, LocalModel, choose_slate, class_vectors
 from tests.unit.evaluation.tiny_world import tiny_store, tiny_users
 
 ETAS = (0.05, 0.2)
@@ -30,7 +27,7 @@ def found(at: Bench) -> Found:
     return diversified.tried(at, diversified.methods(at.tables.r), ETAS, untold)
 
 
-def guessed(at: Bench, trial: int, settings: Settings, eta: float = 0.05) -> Guess:
+def guessed(at: Bench, trial: int, settings: AnswerSettings, eta: float = 0.05) -> Guess:
     signal = signal_of(at, trial, eta)
     return Guess(
         settings, at.scorer, at.tables, signal, eta, at.work, coins(at.seed, trial, eta), at.store.space.inside
@@ -39,8 +36,8 @@ def guessed(at: Bench, trial: int, settings: Settings, eta: float = 0.05) -> Gue
 
 def test_measures_by_hand(at: Bench) -> None:
     vectors = class_vectors(at.scorer)
-    guess = guessed(at, 0, Settings(r=at.tables.r))
-    items = slate(guess, 3, 1)
+    guess = guessed(at, 0, AnswerSettings(r=at.tables.r))
+    items = choose_slate(guess, 3, 1)
     user = int(at.users[0])
     got = diversified.measured(at, vectors, user, items, guess)
     of = at.scorer.classes.of
@@ -70,16 +67,16 @@ def test_slates_are_the_servers_own(at: Bench, found: Found, k: int) -> None:
     """Cut from a longer slate or not, they are what the server would have sent for this k."""
     vectors = class_vectors(at.scorer)
     settings = {
-        Case("exact", 0.0, 0.05, k): Settings(r=at.tables.r),
-        Case("avg-realuser", 0.0, 0.05, k): Settings(Algorithm.AVG_REALUSER, r=at.tables.r),
-        Case("dpp", 3.0, 0.05, k): Settings(Algorithm.DPP, alpha=3.0, r=at.tables.r),
-        Case("dpp, drawn", 40.0, 0.05, k): Settings(Algorithm.DPP, alpha=40.0, sampled=True, r=at.tables.r),
+        Case("exact", 0.0, 0.05, k): AnswerSettings(r=at.tables.r),
+        Case("avg-realuser", 0.0, 0.05, k): AnswerSettings(Algorithm.AVG_REALUSER, r=at.tables.r),
+        Case("dpp", 3.0, 0.05, k): AnswerSettings(Algorithm.DPP, alpha=3.0, r=at.tables.r),
+        Case("dpp, drawn", 40.0, 0.05, k): AnswerSettings(Algorithm.DPP, alpha=40.0, sampled=True, r=at.tables.r),
     }
     for case, used in settings.items():
         assert used.local_model is LocalModel.RIDGE
         for trial in range(3):
             guess = guessed(at, trial, used)
-            got = diversified.measured(at, vectors, int(at.users[trial]), slate(guess, k, 1), guess)
+            got = diversified.measured(at, vectors, int(at.users[trial]), choose_slate(guess, k, 1), guess)
             assert {metric: found[case, metric][trial] for metric in (KEPT, ALL, APART)} == pytest.approx(
                 {metric: got[metric] for metric in (KEPT, ALL, APART)}
             )

@@ -9,10 +9,10 @@ from scipy import sparse
 from tacit.evaluation.private_slates import growth, names, signal, stability, support
 from tacit.evaluation.private_slates.films import Films
 from tacit.evaluation.private_slates.signal import Signal, epsilon_of_copies, rule_of_thumb, signal_of
-from tacit.guarantees.slate_bounds import sigma_for
 from tacit.mechanisms import NaturalSlate
+from tacit.mechanisms.slates import sigma_for
 from tacit.models.dpp.laws import subsets
-from tacit.models.dpp.split import SplitSampler
+from tacit.models.dpp.samplers import SplitSampler
 
 
 def some_films(users: int, items: int, seed: int = 1) -> Films:

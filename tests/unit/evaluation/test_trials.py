@@ -14,10 +14,7 @@ from tacit.evaluation.multi_selection.trials import ANY_ETA, Bench, bench, coins
 from tacit.mechanisms import ReplayedNoise
 from tacit.messages.multi_selection import Signal
 from tacit.models import loops
-from tacit.server.algorithms import Algorithm, LocalModel, Settings
-from tacit.server.guessing import Guess
-from tacit.server.multi_selection import MultiSelection
-from tacit.server.slates import slate
+from tacit.server.multi_selection import Algorithm, AnswerSettings, Guess, LocalModel, MultiSelection, choose_slate
 from tacit.systems.multi_selection import simulate
 from tests.unit.evaluation.tiny_world import tiny_store, tiny_users
 
@@ -69,15 +66,15 @@ def test_the_picks_are_those_of_device_wire_and_server(algorithm: Algorithm, at:
 def test_slates_are_nested(algorithm: Algorithm, at: Bench) -> None:
     def chosen(k: int) -> list[int]:
         guess = Guess(
-            Settings(algorithm, LocalModel.NONE),
+            AnswerSettings(algorithm, LocalModel.NONE),
             STORE.scorer,
             at.tables,
             signal_of(at, 0, 0.1),
             0.1,
-            loops.chosen(),
+            loops.choose(),
             coins(1, 2, 0.1),
         )
-        return slate(guess, k, 1).tolist()
+        return choose_slate(guess, k, 1).tolist()
 
     largest = chosen(12)
     assert len(set(largest)) == 12

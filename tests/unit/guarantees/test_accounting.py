@@ -24,7 +24,7 @@ from tacit.guarantees import (
     tight,
     times_within,
 )
-from tacit.guarantees.numerical import _fewer, response_curve
+from tacit.guarantees.accounting import _fewer, response_curve
 
 
 def ranged(eta):
@@ -121,12 +121,12 @@ class TestManyReleases:
 
     def test_too_many_different_releases_are_declined(self):
         parts = [pure(0.001, ONE_USER)] * 10**5 + [pure(0.002, ONE_USER)] * 10**5
-        with pytest.raises(InvalidGuarantee, match="too small for so many releases"):
+        with pytest.raises(InvalidGuarantee, match="too little for so many releases"):
             tight(parts, 1e-9, "pld")
         assert tight(parts, 1e-9).epsilon < 10.0
 
     def test_more_releases_than_it_can_sum_are_declined(self):
-        from tacit.guarantees.responses import MOST_TIMES, equal_epsilon
+        from tacit.guarantees.accounting import MOST_TIMES, equal_epsilon
 
         assert equal_epsilon(1e-6, MOST_TIMES, 1e-6) is not None
         assert equal_epsilon(1e-6, MOST_TIMES + 1, 1e-6) is None
@@ -195,7 +195,7 @@ class TestPld:
             tight(parts, 4e-7, "pld")
 
     def test_it_declines_deltas_that_its_arithmetic_cannot_resolve(self):
-        with pytest.raises(InvalidGuarantee, match="below 1e-10"):
+        with pytest.raises(InvalidGuarantee, match="less than 1e-10 of delta"):
             tight([pure(0.1, ONE_USER)] * 100, 1e-12, "pld")
         assert tight([pure(0.1, ONE_USER)] * 100, 1e-12).epsilon < 10.0  # others still apply
 

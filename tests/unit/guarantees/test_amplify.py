@@ -100,7 +100,7 @@ def test_purity_is_not_given_up_for_a_gain_that_nobody_would_notice():
 
 @pytest.mark.parametrize(("gain", "kept"), [(0.0099, True), (0.0101, False)])
 def test_a_gain_is_one_percent_of_the_local_epsilon(monkeypatch, gain, kept):
-    monkeypatch.setattr("tacit.guarantees.shuffled_reports.shuffle", lambda epsilon0, *_: (1.0 - gain) * epsilon0)
+    monkeypatch.setattr("tacit.guarantees.amplification.shuffle", lambda epsilon0, *_: (1.0 - gain) * epsilon0)
     assert amplify(pure(4.0, ONE_PROFILE), **ALL).is_pure is kept
     assert amplify(pure(2.0, ONE_PROFILE), **ALL, reports_each=2).is_pure is kept
     assert amplify(pure(4.0, ONE_PROFILE), **ALL, reports_each=2, everybody=False).is_pure is kept

@@ -90,7 +90,7 @@ class TestNumbers:
     def test_kinds_and_units_are_known_ones(self):
         assert Loss("pure", 1.0) == Loss(LossKind.PURE, 1.0)
         assert Loss("pure", 1.0).kind is LossKind.PURE
-        with pytest.raises(InvalidGuarantee, match="kind of a loss"):
+        with pytest.raises(InvalidGuarantee, match="`kind` of a loss"):
             Loss("moments", 1.0)
         with pytest.raises(InvalidGuarantee, match="unit"):
             Neighbours("a household", Relation.REPLACE)
@@ -137,7 +137,7 @@ class TestJson:
     def test_the_distance_is_stated_twice_and_must_agree(self):
         written = metric(5.0, rounding=0.5).to_json()
         assert Guarantee.from_json(written) == metric(5.0, rounding=0.5)
-        with pytest.raises(InvalidGuarantee, match="distance of `metric`"):
+        with pytest.raises(InvalidGuarantee, match="`metric` and `protects` must name the same"):
             Guarantee.from_json({**written, "metric": {"distance": "L2", "rounding": 0.5}})
 
 
@@ -153,7 +153,7 @@ class TestAgreement:
         ],
     )
     def test_a_loss_that_contradicts_epsilon_is_refused(self, epsilon, delta, kind, value):
-        with pytest.raises(InvalidGuarantee, match="does not agree"):
+        with pytest.raises(InvalidGuarantee, match="contradicts epsilon"):
             Guarantee(epsilon, ONE_USER, delta=delta, loss=Loss(kind, value))
 
     @pytest.mark.parametrize(

@@ -16,13 +16,16 @@ GAUSSIAN = Loss(LossKind.GAUSSIAN, 0.2)
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"epsilon": math.inf, "protects": ONE_USER}, "needs its reason"),
+        ({"epsilon": math.inf, "protects": ONE_USER}, "needs a reason"),
         (
             {"epsilon": math.inf, "protects": ONE_USER, "assumes": frozenset({"no noise"}), "loss": GAUSSIAN},
-            "nothing is known",
+            "cannot have a `loss`",
         ),
-        ({"epsilon": 1.0, "protects": ONE_USER, "per_distance": True}, "at any distance"),
-        ({"epsilon": 1.0, "protects": ANYWHERE, "per_distance": True, "delta": 1e-6}, "at any distance"),
+        ({"epsilon": 1.0, "protects": ONE_USER, "per_distance": True}, "without a radius, and delta = 0"),
+        (
+            {"epsilon": 1.0, "protects": ANYWHERE, "per_distance": True, "delta": 1e-6},
+            "without a radius, and delta = 0",
+        ),
         ({"epsilon": 1.0, "protects": ANYWHERE}, "state a radius"),
     ],
 )
@@ -33,11 +36,11 @@ def test_a_guarantee_that_promises_too_much_or_contradicts_itself_is_refused(giv
 
 @pytest.mark.parametrize("given", [(Unit.FEATURES, Relation.REPLACE, None), (ONE_USER.unit, ONE_USER.relation, "L1")])
 def test_a_distance_belongs_to_features_alone(given: Any) -> None:
-    with pytest.raises(InvalidGuarantee, match="a distance belongs to features"):
+    with pytest.raises(InvalidGuarantee, match="features need a distance, and no other unit has one"):
         Neighbours(*given)
 
 
 @pytest.mark.parametrize("value", [{}, {"unit": "everybody", "relation": "replace"}, {"unit": "user"}, None])
 def test_neighbours_from_elsewhere_are_of_a_known_kind(value: Any) -> None:
-    with pytest.raises(InvalidGuarantee, match="known `unit` and `relation`"):
+    with pytest.raises(InvalidGuarantee, match="neighbours need a `unit`"):
         Neighbours.from_json(value)

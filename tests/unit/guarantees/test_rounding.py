@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.guarantees.rounding import (
+from tacit.guarantees.arithmetic import (
     down,
     down_from,
     exactly,

@@ -150,5 +150,5 @@ def test_an_order_that_is_not_whole_is_refused(order: Any) -> None:
 
 
 def test_an_epsilon_that_no_noise_reaches_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="beyond what any noise gives"):
+    with pytest.raises(InvalidParameter, match="no noise gives epsilon"):
         multiplier_for(1e-5, 1e-6, Fraction(1, 16), 10)

@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from tacit.errors import InvalidParameter
 from tacit.guarantees import shuffle, shuffle_delta
-from tacit.guarantees.shuffling import Blanket, Decoys
+from tacit.guarantees.binomial import Blanket, Decoys
 
 TABLE = """
 1e3 1 0.566  0.182  0.149  0.118  0.066
@@ -150,7 +150,7 @@ class TestWhatFloatsMayLose:
 
     def test_is_something(self, monkeypatch):
         """Without the margins the sum in floats is below the exact one, in some of these cases of either bound."""
-        monkeypatch.setattr("tacit.guarantees.shuffling._FLOATS", 0.0)
+        monkeypatch.setattr("tacit.guarantees.binomial._FLOATS", 0.0)
         below = [
             self.excess(decoy_delta(e0, n, share * e0, 0, n), shuffle_delta(e0, n, share * e0)) < 0
             for e0, n, share in self.CASES
@@ -324,7 +324,7 @@ def test_epsilons_are_checked(bad):
         ({"method": "blanket"}, "needs k"),
         ({"method": "blanket", "k": 1}, "k must be a whole number from 2"),
         ({"k": 4}, "only the blanket bound depends on k"),
-        ({"method": "two-counts"}, "the method must be one of"),
+        ({"method": "two-counts"}, "`method` must be one of"),
     ],
 )
 def test_parameters_are_checked(change, allowed):

@@ -13,19 +13,16 @@ from hypothesis import strategies as st
 
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, Guarantee, Loss, LossKind, Relation, tight
-from tacit.guarantees.slate_bounds import (
-    frobenius_epsilon,
+from tacit.mechanisms.slates import (
     natural_epsilon,
     published_epsilon,
     published_sigma_for,
-    range_each,
     sigma_for,
-    spectral_epsilon,
     subset_epsilon,
     subset_range,
     subset_sigma_for,
-    trace_epsilon,
 )
+from tests.unit.mechanisms.slate_bounds import frobenius_epsilon, range_each, spectral_epsilon, trace_epsilon
 
 EPSILONS = st.floats(1e-9, 50.0)
 SIZES = st.floats(1e-6, 1e6)
@@ -167,7 +164,7 @@ def test_sizes_that_do_not_fit_each_other_are_refused() -> None:
     for attempt in (lambda: frobenius_epsilon(1.0, 1.0), lambda: frobenius_epsilon(1.0, 1.0, k=4, n=3)):
         with pytest.raises(InvalidParameter):
             attempt()
-    with pytest.raises(InvalidParameter, match="raise epsilon"):
+    with pytest.raises(InvalidParameter, match="Raise epsilon"):
         sigma_for(1e-320)
 
 

@@ -43,7 +43,7 @@ def test_a_pure_epsilon_beside_another_shape_is_used_where_it_says_more():
 
 @pytest.mark.parametrize("unknown", [approximate(1.0, 1e-6, ONE_USER), metric(1.0)])
 def test_no_rho_follows_from_epsilon_and_delta_alone(unknown):
-    with pytest.raises(InvalidGuarantee, match="state the shape"):
+    with pytest.raises(InvalidGuarantee, match="state the loss"):
         rho_of(unknown)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tacit.ledger import ImpressionLedger
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tests.unit.ledger.small_ledger import START, Hand
 
 

@@ -5,8 +5,8 @@ from datetime import date
 from tacit.errors import (
     TacitError,
 )
-from tacit.ledger.clock import DAY
-from tacit.ledger.reporting import Counted
+from tacit.ledger.chain import DAY
+from tacit.ledger.tally import Counted
 
 
 class Hands:

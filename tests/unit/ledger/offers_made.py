@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.ledger import Offered, Settlement
-from tacit.ledger.clock import SECOND
+from tacit.ledger.chain import SECOND
 from tests.unit.ledger.impression_reference import rows
 from tests.unit.ledger.small_ledger import START
 

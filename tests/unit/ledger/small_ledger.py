@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from tacit.guarantees import ONE_USER, approximate, nothing, pure
 from tacit.ledger import Budget, PrivacyLedger
-from tacit.ledger.clock import DAY
+from tacit.ledger.chain import DAY
 from tacit.ledger.impressions import ImpressionLedger
 from tacit.mechanisms import GaussianSum
 

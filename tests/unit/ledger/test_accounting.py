@@ -23,8 +23,7 @@ from tacit.guarantees import (
     tight,
 )
 from tacit.ledger import Accounting, Budget, Cost, Terms, price
-from tacit.ledger.accounting import ADAPTIVE, NOTHING_YET, allowance, promised
-from tacit.ledger.amounts import MOST, shown, units_down, units_up
+from tacit.ledger.budgets import ADAPTIVE, MOST, NOTHING_YET, allowance, promised, shown, units_down, units_up
 
 BASIC = Terms(Budget(1.0, 1e-6), ONE_USER)
 ZCDP = Terms(Budget(1.0, 1e-6), ONE_USER, Accounting.ZCDP)

@@ -10,7 +10,7 @@ import pytest
 from tacit.errors import BudgetExhausted, Conflict, InvalidParameter, LedgerUnavailable
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger, Receipt, Terms
-from tacit.ledger.opened import _MANY
+from tacit.ledger.book import _MANY
 
 TENTH = pure(0.1, ONE_USER)
 

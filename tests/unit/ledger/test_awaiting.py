@@ -8,10 +8,10 @@ import pytest
 
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger
-from tacit.ledger.awaiting import LONGEST, awaited, time_left
-from tacit.ledger.clock import DAY, SECOND
+from tacit.ledger.chain import DAY, SECOND
+from tacit.ledger.privacy import LONGEST_DRAW
 from tacit.ledger.stores import open_store
-from tests.unit.ledger.small_ledger import START, Hand
+from tests.unit.ledger.small_ledger import Hand
 
 SMALL = pure(0.1, ONE_USER)
 Opened = Callable[..., PrivacyLedger]
@@ -80,7 +80,7 @@ def test_what_is_kept_is_the_draw_of_the_one_that_charged_however_slow_it_is(ope
 def test_who_died_long_ago_is_not_waited_for(opened: Opened, clock: Hand) -> None:
     ledger = opened(lambda _: pytest.fail("nobody is there to wait for"))
     ledger.charge("anna", "r", SMALL)
-    clock.at += LONGEST
+    clock.at += LONGEST_DRAW
     assert ledger.release("anna", "r", SMALL, lambda: b"drawn") == b"drawn"
 
 
@@ -88,15 +88,27 @@ def test_who_died_just_now_is_waited_for_until_two_seconds_after_the_charge(open
     pauses = Pauses()
     ledger = opened(pauses)
     ledger.charge("anna", "r", SMALL)
-    clock.at += LONGEST // 4
+    clock.at += LONGEST_DRAW // 4
     assert ledger.release("anna", "r", SMALL, lambda: b"drawn") == b"drawn"
     assert pauses.waited == pytest.approx(1.5)
     assert ledger.statement("anna").charges == 1
 
 
-@pytest.mark.parametrize(("late", "seconds"), [(0, 2), (-1, 2), (-300 * DAY, 2), (300 * DAY, 0)])
+@pytest.mark.parametrize(
+    ("late", "seconds"),
+    [
+        (0, 2),
+        (-1, 2),
+        (-300 * DAY, 2),
+        (300 * DAY, 0),
+        (SECOND, 1),
+        (LONGEST_DRAW - 15_000, 0.015),  # the last step ends where the time does
+        (LONGEST_DRAW - 1, 1e-6),
+        (LONGEST_DRAW, 0),
+    ],
+)
 def test_a_wrong_clock_makes_nobody_wait_longer(opened: Opened, clock: Hand, late: int, seconds: float) -> None:
-    """Standing still, going back, jumping ahead."""
+    """Standing still, going back, jumping ahead, and running as it should."""
     pauses = Pauses()
     ledger = opened(pauses)
     ledger.charge("anna", "r", SMALL)
@@ -116,20 +128,15 @@ def test_who_finds_what_was_kept_waits_no_more(opened: Opened) -> None:
     assert pauses.waited == pytest.approx(0.01)  # one step, for the receipt from before it was kept
 
 
-def test_waiting_is_looking_now_and_then() -> None:
-    pauses, found = Pauses(), iter([None, None, b"drawn"])
-    assert awaited(lambda: next(found), LONGEST, pauses) == b"drawn"
-    assert pauses.waited == pytest.approx(0.03)
-    assert awaited(lambda: None, 15_000, pauses) is None  # the last step ends where the time does
-    assert pauses.waited == pytest.approx(0.045)
+def test_a_waiting_caller_looks_at_every_step(opened: Opened) -> None:
+    steps: list[float] = []
 
+    def pause(seconds: float) -> None:
+        steps.append(seconds)
+        if len(steps) == 3:
+            maker.keep("anna", "r", b"drawn")
 
-def test_the_time_that_is_left_is_public() -> None:
-    assert [time_left(START, START + late) for late in (-SECOND, 0, SECOND, LONGEST - 1, LONGEST, DAY)] == [
-        LONGEST,
-        LONGEST,
-        SECOND,
-        1,
-        0,
-        0,
-    ]
+    maker, ledger = opened(pause), opened(pause)
+    maker.charge("anna", "r", SMALL)
+    assert ledger.release("anna", "r", SMALL, lambda: pytest.fail("drawn twice")) == b"drawn"
+    assert steps == [0.01] * 3

@@ -22,8 +22,8 @@ from tacit.errors import (
 )
 from tacit.guarantees import ONE_PROFILE, ONE_USER, Guarantee, Neighbours, approximate, metric, nothing, pure
 from tacit.ledger import Budget, PrivacyLedger, Terms
-from tacit.ledger.awaiting import LONGEST
-from tacit.ledger.verification.check import check
+from tacit.ledger.privacy import LONGEST_DRAW
+from tacit.ledger.verification import check
 from tests.unit.ledger.small_ledger import Hand
 
 TENTH = pure(0.1, ONE_USER)
@@ -218,7 +218,7 @@ def test_release_that_is_no_bytes_is_refused_and_can_be_drawn_again(
 ) -> None:
     ledger.enrol("good", Budget(0.1), protects=ONE_USER)
     refused(InvalidParameter, ledger.release, "good", "r", TENTH, lambda: content)
-    clock.at += LONGEST  # nobody can still be drawing
+    clock.at += LONGEST_DRAW  # nobody can still be drawing
     assert ledger.release("good", "r", TENTH, lambda: b"bytes") == b"bytes"
 
 

@@ -9,7 +9,7 @@ import pytest
 from tacit.errors import InvalidGuarantee, InvalidParameter
 from tacit.guarantees import ONE_PROFILE, ONE_USER, Neighbours, nothing, pure
 from tacit.ledger import Accounting, Budget, Period, Terms
-from tacit.ledger.accounting import allowance
+from tacit.ledger.budgets import allowance
 
 DAY = 86_400_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -31,8 +31,8 @@ from tacit.guarantees import (
     tight,
 )
 from tacit.ledger import Budget, Charge, Cost, PrivacyLedger, Receipt
-from tacit.ledger.awaiting import LONGEST
-from tacit.ledger.verification.check import check
+from tacit.ledger.privacy import LONGEST_DRAW
+from tacit.ledger.verification import check
 
 SECOND, DAY = 1_000_000, 86_400_000_000
 NOON = int(datetime(2028, 2, 29, 12, tzinfo=UTC).timestamp()) * SECOND
@@ -390,7 +390,7 @@ def test_draw_that_fails_loses_budget_and_is_made_good_by_a_retry(ledger: Privac
     with pytest.raises(ZeroDivisionError):
         ledger.release("s", "r", TENTH, lambda: 1 // 0)
     assert ledger.statement("s").charges == 1
-    clock.moment += LONGEST  # nobody can still be drawing
+    clock.moment += LONGEST_DRAW  # nobody can still be drawing
     assert ledger.release("s", "r", TENTH, lambda: b"second try") == b"second try"
     assert ledger.statement("s").charges == 1
 

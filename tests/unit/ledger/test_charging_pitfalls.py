@@ -13,10 +13,10 @@ import pytest
 from tacit.errors import Conflict, GuaranteeRefused, LedgerBehind, LedgerDamaged, LedgerError
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, pure
 from tacit.ledger import Budget, PrivacyLedger, Receipt
-from tacit.ledger.accounting import price
-from tacit.ledger.clock import DAY
-from tacit.ledger.opened import _MANY
-from tacit.ledger.verification.check import check
+from tacit.ledger.book import _MANY
+from tacit.ledger.budgets import price
+from tacit.ledger.chain import DAY
+from tacit.ledger.verification import check
 from tests.unit.ledger.small_ledger import LARGE, SMALL, START, Hand
 
 
@@ -56,7 +56,7 @@ def alter(path: Path, *statements: str) -> None:
 def test_a_guarantee_that_lives_where_another_one_died_is_charged_its_own_price(
     ledger: PrivacyLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.ledger.known._MOST", 2)  # nothing keeps the earlier ones alive
+    monkeypatch.setattr("tacit.ledger.entries._MOST", 2)  # nothing keeps the earlier ones alive
     terms, places = ledger.terms("anna"), set()
     for number in range(200):
         guarantee = pure((number + 1) / 1000, ONE_USER)

@@ -12,17 +12,24 @@ import pytest
 from tacit.errors import InvalidParameter, LedgerError, LedgerMissing
 from tacit.guarantees import ONE_USER
 from tacit.ledger import Budget, Head, Period, PrivacyLedger
-from tacit.ledger.amounts import NOTHING_SPENT, Cost
-from tacit.ledger.chain import Tip, genesis
-from tacit.ledger.clock import DAY
-from tacit.ledger.entries import link_of_charge, link_of_enrolment, seal_of_release, seal_of_subject
-from tacit.ledger.impression_rows import seal_of_account
+from tacit.ledger.budgets import NOTHING_SPENT, Cost
+from tacit.ledger.chain import DAY, Tip, genesis
+from tacit.ledger.entries import link_of_charge, link_of_enrolment
 from tacit.ledger.stores import open_store
-from tacit.ledger.stores.origin import tip_row
-from tacit.ledger.stores.schema import ACCOUNTS, ENTRIES, IMPRESSIONS, LANES, RELEASES, SUBJECTS, TEXTS, Table
-from tacit.ledger.verification.check import check
-from tacit.ledger.verification.findings import MOST, Findings
-from tacit.ledger.verification.lookback import look_back
+from tacit.ledger.stores.interface import (
+    ACCOUNTS,
+    ENTRIES,
+    IMPRESSIONS,
+    LANES,
+    RELEASES,
+    SUBJECTS,
+    TEXTS,
+    Table,
+    tip_row,
+)
+from tacit.ledger.verification import check
+from tacit.ledger.verification.books import MOST_FINDINGS as MOST
+from tacit.ledger.verification.books import Findings, look_back
 from tests.unit.ledger.small_ledger import LARGE, START, Hand, build
 
 TABLES = (LANES, TEXTS, SUBJECTS, ENTRIES, RELEASES, ACCOUNTS, IMPRESSIONS)
@@ -86,10 +93,10 @@ def test_an_open_store_can_be_checked(ledger: Path) -> None:
 
 def test_little_memory_and_small_batches_are_enough(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
-        "verification.check._BATCH": 3,
-        "verification.check._MOST_TEXTS": 1,
-        "verification.check._MOST_BYTES": 1,
-        "verification.privacy._MOST_KNOWN": 1,
+        "verification._BATCH": 3,
+        "verification._MOST_TEXTS": 1,
+        "verification._MOST_BYTES": 1,
+        "verification.books._MOST_KNOWN": 1,
     }.items():
         monkeypatch.setattr(f"tacit.ledger.{name}", value)
     assert not found(ledger)
@@ -263,7 +270,7 @@ def mend(connection: sqlite3.Connection) -> None:
         )
     for number, name, terms in connection.execute("SELECT number, name, terms FROM subjects").fetchall():
         total, at = spent[number]
-        seal = seal_of_subject(number, name, terms, *total, at)
+        seal = SUBJECTS.seal_of(number, name, terms, *total, at)
         connection.execute(
             "UPDATE subjects SET total = ?, total_delta = ?, total_unprotected = ?, at = ?, seal = ? WHERE number = ?",
             (*total, at, seal, number),
@@ -354,10 +361,10 @@ def test_a_rewritten_past_is_found_by_a_head(ledger: Path) -> None:
 
 def test_the_head_of_another_ledger_is_found(ledger: Path, tmp_path: Path) -> None:
     head = head_of(ledger)
-    assert "another ledger" in found(ledger, Head("else", head.books))
+    assert "not the ledger whose head" in found(ledger, Head("else", head.books))
     assert "lanes" in found(ledger, Head(head.ledger, head.books | {"privacy": (*head.books["privacy"], (1, "00"))}))
     with PrivacyLedger.create(tmp_path / "other.db") as other:
-        assert "another ledger" in found(ledger, other.head())
+        assert "not the ledger whose head" in found(ledger, other.head())
     for part in ({}, {"privacy": head.books["privacy"]}):  # it would seem to protect, and does not
         with pytest.raises(InvalidParameter):
             check(ledger, head=Head(head.ledger, part))
@@ -368,14 +375,14 @@ def test_the_head_of_another_ledger_is_found(ledger: Path, tmp_path: Path) -> No
 def test_sums_and_releases_with_mended_seals_are_found(ledger: Path) -> None:
     with tampering(ledger) as connection:
         number, name, terms, total, *rest, _ = connection.execute("SELECT * FROM subjects LIMIT 1").fetchone()
-        seal = seal_of_subject(number, name, terms, total - 1, *rest)
+        seal = SUBJECTS.seal_of(number, name, terms, total - 1, *rest)
         connection.execute("UPDATE subjects SET total = total - 1, seal = ? WHERE number = ?", (seal, number))
         number, item, lane, impressions, micros, _ = connection.execute("SELECT * FROM accounts LIMIT 1").fetchone()
-        seal = seal_of_account(number, item, lane, impressions, micros + 1)
+        seal = ACCOUNTS.seal_of(number, item, lane, impressions, micros + 1)
         connection.execute("UPDATE accounts SET micros = micros + 1, seal = ? WHERE number = ?", (seal, number))
-        connection.execute("INSERT INTO releases VALUES (?, ?, ?)", (99999, b"x", seal_of_release(99999, b"x")))
+        connection.execute("INSERT INTO releases VALUES (?, ?, ?)", (99999, b"x", RELEASES.seal_of(99999, b"x")))
     text = found(ledger)
-    assert "not that of her charges" in text
+    assert "not that of its charges" in text
     assert "not those of its entries" in text
     assert "never charged" in text
 

@@ -11,10 +11,10 @@ import pytest
 from tacit.errors import InvalidParameter, LedgerDamaged, LedgerUnavailable, UnknownName
 from tacit.guarantees import ONE_PROFILE, pure
 from tacit.ledger import Budget, Consent, Display, DisplayLedger, DisplayState, PrivacyLedger
-from tacit.ledger.clock import DAY, SECOND
-from tacit.ledger.consents import seal_of_consent
+from tacit.ledger.chain import DAY, SECOND
 from tacit.ledger.offers import GRACE
-from tacit.ledger.verification.check import check
+from tacit.ledger.stores.interface import CONSENTS
+from tacit.ledger.verification import check
 from tests.unit.ledger.impression_reference import alter, rows
 from tests.unit.ledger.small_ledger import START, Hand
 
@@ -61,7 +61,7 @@ def test_tokens_of_different_servers_are_different(ledger: DisplayLedger) -> Non
 
 def test_states_only_go_on(ledger: DisplayLedger) -> None:
     ledger.choose("shop", "t", ("pear", "fig"), EXPIRES)
-    with pytest.raises(InvalidParameter, match="not marked as shown"):
+    with pytest.raises(InvalidParameter, match="mark a display as shown before"):
         ledger.mark_reported("shop", "t")
     assert ledger.find("shop", "t").state is CHOSEN
     assert ledger.mark_shown("shop", "t").state is SHOWN
@@ -270,7 +270,7 @@ def test_a_consent_is_not_written_twice_and_a_revocation_not_under_another_day(
         ledger.consent(granted == 1)
     later = (2, granted, START // DAY + 1 - granted)
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("INSERT INTO consents VALUES (?, ?, ?, ?)", (*later, seal_of_consent(*later)))
+        connection.execute("INSERT INTO consents VALUES (?, ?, ?, ?)", (*later, CONSENTS.seal_of(*later)))
     assert not check(path).sound
 
 

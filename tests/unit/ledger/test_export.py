@@ -11,11 +11,10 @@ import pytest
 
 from tacit.errors import LedgerDamaged, UnknownSubject
 from tacit.ledger import PrivacyLedger
-from tacit.ledger.clock import DAY
+from tacit.ledger.chain import DAY
 from tacit.ledger.impressions import ImpressionLedger
 from tacit.ledger.stores import open_store
-from tacit.ledger.verification.export import export, line_of
-from tacit.ledger.verification.recompute import recompute
+from tacit.ledger.verification.export import export, line_of, recompute
 from tests.unit.ledger.small_ledger import TERMS, Hand, build
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tacit import cli
 from tacit.ledger import DisplayLedger, ImpressionLedger, Offered, Settlement
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 
 ROOT = Path(__file__).parents[3]
 LATER = 4_000_000_000

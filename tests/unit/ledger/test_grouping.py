@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tacit.errors import LedgerUnavailable
-from tacit.ledger import grouping
-from tacit.ledger.grouping import MOST_TOGETHER, GroupCommit
+from tacit.ledger import book
+from tacit.ledger.book import MOST_TOGETHER, GroupCommit
 
 PATIENCE = 10.0  # seconds; only a test that fails waits this long
 
@@ -207,7 +207,7 @@ def test_a_single_caller_commits_in_its_own_thread_and_waits_for_nobody(monkeypa
     def event() -> None:
         raise AssertionError("a single caller has nothing to wait for")
 
-    monkeypatch.setattr(grouping.threading, "Event", event)
+    monkeypatch.setattr(book.threading, "Event", event)
     threads: list[int] = []
 
     def commit(items: list[int]) -> list[int]:

@@ -10,9 +10,9 @@ import pytest
 
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, LedgerUnavailable
 from tacit.ledger import MailLedger
-from tacit.ledger.stores.schema import MAIL
+from tacit.ledger.stores.interface import MAIL
 from tacit.ledger.stores.sqlite_files import TYPES
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tests.unit.ledger.impression_reference import alter
 
 

@@ -15,18 +15,15 @@ import pytest
 from tacit.errors import LedgerDamaged
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger, Terms
-from tacit.ledger.chain import Tip, digest, genesis, lane_of
-from tacit.ledger.clock import DAY
+from tacit.ledger.chain import DAY, Tip, digest, genesis, lane_of
 from tacit.ledger.entries import link_of_charge, link_of_enrolment
-from tacit.ledger.impression_rows import lane_of_impression, link_of_impression, seal_of_account
 from tacit.ledger.impressions import ImpressionLedger
 from tacit.ledger.stores import open_store
-from tacit.ledger.stores.origin import seal_of_tip, tip_row
-from tacit.ledger.stores.schema import ACCOUNTS, ENTRIES, IMPRESSIONS, SUBJECTS, Table
+from tacit.ledger.stores.interface import ACCOUNTS, ENTRIES, IMPRESSIONS, LANES, SUBJECTS, Table, tip_row
 from tacit.ledger.stores.sqlite_files import TYPES
-from tacit.ledger.verification.check import check
-from tacit.ledger.verification.export import export, line_of
-from tacit.ledger.verification.recompute import recompute
+from tacit.ledger.tally import lane_of_impression, link_of_impression
+from tacit.ledger.verification import check
+from tacit.ledger.verification.export import export, line_of, recompute
 from tests.unit.ledger.small_ledger import LARGE, LEAKY, SMALL, START, Hand, build
 from tests.unit.ledger.test_check import mend, tampering
 
@@ -132,10 +129,10 @@ def test_another_time_at_the_end_of_a_lane_is_found_under_its_own_seal(whole: Pa
         row = connection.execute("SELECT position, link, at FROM lanes WHERE book = ?", (book,)).fetchone()
         tip = Tip(*row)._replace(at=row[2] + days * DAY)
         change = "UPDATE lanes SET at = ?, seal = ? WHERE book = ?"
-        connection.execute(change, (row[2], seal_of_tip(book, 0, *row), book))
+        connection.execute(change, (row[2], LANES.seal_of(book, 0, *row), book))
         connection.commit()
         assert not found(whole)
-        connection.execute(change, (tip.at, seal_of_tip(book, 0, *tip), book))
+        connection.execute(change, (tip.at, LANES.seal_of(book, 0, *tip), book))
     assert "the stored end of the lane is not that of its last entry" in found(whole)
 
 
@@ -242,7 +239,7 @@ def test_an_impression_in_the_wrong_lane_is_found_in_an_export(path: Path) -> No
     last = of_kind(lines, "impression")[-1]
     id = next(d for n in range(99) if lane_of_impression(d := digest(f"else-{n}"), 2) != last["number"] % 2)
     last["id"] = id.hex()
-    assert "this entry does not belong into its lane" in found_in(rechained(lines))
+    assert "this entry belongs to another lane" in found_in(rechained(lines))
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
@@ -308,7 +305,7 @@ def mend_impressions(connection: sqlite3.Connection) -> None:
     sums = "SELECT a.number, a.item, a.lane, count(*), sum(i.micros) FROM accounts a JOIN impressions i "
     for row in connection.execute(f"{sums} ON i.account = a.number GROUP BY a.number").fetchall():
         change = "UPDATE accounts SET impressions = ?, micros = ?, seal = ? WHERE number = ?"
-        connection.execute(change, (*row[3:], seal_of_account(*row), row[0]))
+        connection.execute(change, (*row[3:], ACCOUNTS.seal_of(*row), row[0]))
 
 
 DOUBLED = {

@@ -40,7 +40,7 @@ def test_a_head_of_another_ledger_of_other_lanes_or_of_another_past_is_refused(t
         for ledger in (one, two):
             ledger.enrol("ann", Budget(1), protects=ONE_USER)
         noted, other = one.head(), two.head()
-    with pytest.raises(LedgerDamaged, match="another ledger"):
+    with pytest.raises(LedgerDamaged, match="not the ledger whose head"):
         PrivacyLedger.open(tmp_path / "one.db", head=other)
     with pytest.raises(LedgerDamaged, match="lanes"):
         PrivacyLedger.open(tmp_path / "one.db", head=replace(other, ledger=noted.ledger))

@@ -8,7 +8,7 @@ import pytest
 from tacit.errors import BudgetExhausted, Conflict, InvalidParameter, MixedUnits, UnknownSubject
 from tacit.guarantees import ONE_PROFILE, ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 
 TENTH = pure(0.1, ONE_USER)
 

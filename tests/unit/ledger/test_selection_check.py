@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from tacit.ledger import DisplayLedger, ImpressionLedger, MailLedger, Offered
-from tacit.ledger.clock import SECOND
-from tacit.ledger.engagements import seal_of_engagement
+from tacit.ledger.chain import SECOND
 from tacit.ledger.stores import open_store
-from tacit.ledger.stores.schema import BATCHES, CONSENTS, DISPLAYS, ENGAGEMENTS, MAIL, OFFERS, REFUSALS, Table
-from tacit.ledger.verification.check import check
-from tacit.ledger.verification.export import export
-from tacit.ledger.verification.recompute import recompute
+from tacit.ledger.stores.interface import BATCHES, CONSENTS, DISPLAYS, ENGAGEMENTS, MAIL, OFFERS, REFUSALS, Table
+from tacit.ledger.verification import check
+from tacit.ledger.verification.export import export, recompute
 from tests.unit.ledger.small_ledger import START, Hand, build, copied
 
 TABLES = (OFFERS, BATCHES, REFUSALS, ENGAGEMENTS, DISPLAYS, CONSENTS, MAIL)
@@ -79,7 +77,7 @@ def test_values_of_another_type_are_found_and_raise_nothing(path: Path, table: T
 
 
 def test_an_engagement_without_its_impression_is_found(path: Path) -> None:
-    seal = seal_of_engagement(b"x" * 16, "pear", 1, 20_000)
+    seal = ENGAGEMENTS.seal_of(b"x" * 16, "pear", 1, 20_000)
     run(path, "INSERT INTO engagements VALUES (?, 'pear', 1, 20000, ?)", b"x" * 16, seal)
     assert "belongs to no impression" in str(check(path).findings)
 

@@ -8,8 +8,7 @@ import pytest
 
 from tacit.errors import Conflict, InvalidParameter
 from tacit.ledger import ImpressionLedger, ItemTotal
-from tacit.ledger.chain import digest
-from tacit.ledger.clock import SECOND
+from tacit.ledger.chain import SECOND, digest
 from tests.unit.ledger.impression_reference import faults
 from tests.unit.ledger.offers_made import CONFLICT, DUPLICATE, EXPIRES, OK, PRICES, TOKEN, UNKNOWN, everything, offered
 from tests.unit.ledger.small_ledger import START, Hand

@@ -8,12 +8,10 @@ import pytest
 
 from tacit.errors import InvalidParameter
 from tacit.ledger import Engagements, ImpressionLedger, ItemTotal
-from tacit.ledger.amounts import MOST
-from tacit.ledger.chain import digest
-from tacit.ledger.clock import DAY
-from tacit.ledger.engagements import Engaged
-from tacit.ledger.impression_rows import seal_of_account
-from tacit.ledger.offers import slot_key
+from tacit.ledger.budgets import MOST
+from tacit.ledger.chain import DAY, digest
+from tacit.ledger.offers import Engaged, slot_key
+from tacit.ledger.stores.interface import ACCOUNTS
 from tests.unit.ledger.impression_reference import alter, faults, rows
 from tests.unit.ledger.offers_made import CONFLICT, DUPLICATE, FAR, OK, PRICES, TOKEN, UNKNOWN, everything, offered
 from tests.unit.ledger.small_ledger import START, Hand
@@ -44,7 +42,7 @@ def test_each_slot_is_an_impression_of_its_own(ledger: ImpressionLedger, path: P
 def full(path: Path, item: str) -> None:
     """Lets every account of an item stand at the most that can be counted; the chain is then no longer what was written."""
     for number, lane, impressions in rows(path, "SELECT number, lane, impressions FROM accounts WHERE item = ?", item):
-        seal = seal_of_account(number, item, lane, impressions, MOST)
+        seal = ACCOUNTS.seal_of(number, item, lane, impressions, MOST)
         alter(path, f"UPDATE accounts SET micros = {MOST}, seal = x'{seal.hex()}' WHERE number = {number}")
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from tacit.errors import InvalidParameter, LedgerDamaged, TacitError
 from tacit.ledger import ImpressionLedger, Settlement
-from tacit.ledger.booking import MOST_MICROS
-from tacit.ledger.chain import digest
-from tacit.ledger.clock import SECOND
-from tacit.ledger.verification.check import check
+from tacit.ledger.chain import SECOND, digest
+from tacit.ledger.tally import MOST_MICROS
+from tacit.ledger.verification import check
 from tests.unit.ledger.impression_reference import alter, rows
 from tests.unit.ledger.offers_made import DUPLICATE, EXPIRES, OK, PRICES, TOKEN, UNKNOWN, offered
 from tests.unit.ledger.small_ledger import Hand

@@ -8,12 +8,11 @@ import pytest
 
 from tacit.errors import Conflict, LedgerUnavailable
 from tacit.ledger import ImpressionLedger, ItemTotal, Settlement
-from tacit.ledger.chain import digest
-from tacit.ledger.clock import DAY, SECOND
-from tacit.ledger.forgetting import forget
-from tacit.ledger.impression_rows import lane_of_impression
+from tacit.ledger.book import forget
+from tacit.ledger.chain import DAY, SECOND, digest
 from tacit.ledger.offers import GRACE, LAPSED, STILL_LAPSED, lapsed_before
-from tacit.ledger.stores.schema import OFFERS
+from tacit.ledger.stores.interface import OFFERS
+from tacit.ledger.tally import BOOK, lane_of_impression
 from tests.unit.ledger.impression_reference import rows
 from tests.unit.ledger.offers_made import (
     CONFLICT,
@@ -62,7 +61,7 @@ def test_what_the_ledgers_time_would_not_settle_is_not_offered(
     reached = (START + 4 * DAY) // SECOND  # the start of the lanes' last day
     before = everything(path)
     for expires in (EXPIRES, reached - 86_400 - 1):
-        with pytest.raises(LedgerUnavailable, match="Mend the clock") as caught:
+        with pytest.raises(LedgerUnavailable, match="Set the clock") as caught:
             ledger.offer(offered(expires=expires))
         assert TOKEN not in str(caught.value)
     assert everything(path) == before
@@ -103,7 +102,7 @@ def test_reports_that_come_too_late_are_told_in_the_log_once_for_all_of_them(
         assert ledger.settle_many([(TOKEN, ("pear",)), ("b", ("fig",))]) == [EXPIRED, EXPIRED]
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    assert "not counted: 2." in record.getMessage()
+    assert "2 reports came too late" in record.getMessage()
     assert not [word for word in (TOKEN, "pear", "fig", digest(TOKEN).hex()) if word in record.getMessage()]
 
 
@@ -134,7 +133,7 @@ def test_an_offer_that_was_made_anew_while_it_is_forgotten_stays(ledger: Impress
 
     store: Any = MadeAnew(ledger._store, between)
     given = (lapsed_before(clock.at),)
-    assert forget(store, OFFERS, LAPSED, STILL_LAPSED, given, lambda key: lane_of_impression(key[0], lanes)) == 0
+    assert forget(store, BOOK, OFFERS, LAPSED, STILL_LAPSED, given, lambda key: lane_of_impression(key[0], lanes)) == 0
     assert ledger.settle(TOKEN, ("pear",)) is OK
 
 

@@ -9,7 +9,7 @@ import pytest
 from tacit.errors import InvalidParameter, LedgerDamaged, UnknownSubject
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger, Stored
-from tacit.ledger.verification.check import check
+from tacit.ledger.verification import check
 from tests.unit.ledger.small_ledger import START, Hand
 
 SMALL = pure(0.1, ONE_USER)

@@ -13,7 +13,7 @@ from tacit.guarantees import Relation
 from tacit.mechanisms import FeatureSlate, GaussianKernel, TemperedSlate
 from tests.contracts.mechanism import SECRET, MechanismCase
 from tests.unit.mechanisms.cases import BAD_ROWS, added, replaced
-from tests.unit.mechanisms.sum_cases import GaussianSumCase
+from tests.unit.mechanisms.sum_cases import GaussianSumCase, narrowed
 
 
 def public(rows: Any) -> NDArray[np.float64]:
@@ -211,8 +211,8 @@ class GaussianKernelCase(GaussianSumCase):
 
     def twin(self) -> Any:
         class HalfTheNoise(GaussianKernel):
-            variances_in_steps = property(  # type: ignore[assignment]
-                lambda self: tuple(v / 4 for v in super(HalfTheNoise, self).variances_in_steps)
+            noise_laws = property(  # type: ignore[assignment]
+                lambda self: tuple(narrowed(law, 4) for law in super(HalfTheNoise, self).noise_laws)
             )
 
         return HalfTheNoise(1, self.epsilon, self.delta, 4.0, self.relation)
@@ -247,4 +247,4 @@ class _OneNumber:
     """The only number of a kernel of one item, seen as a sum."""
 
     def __init__(self, mechanism: Any) -> None:
-        self.variance_in_steps = mechanism.variances_in_steps[0]
+        self.noise_law = mechanism.noise_laws[0]

@@ -18,9 +18,15 @@ from tacit.mechanisms import (
     LaplaceSum,
     VectorLaplace,
 )
+from tacit.mechanisms.grid import GridNoise
 from tests.contracts.mechanism import SECRET, MechanismCase, log_ratio
 from tests.unit.mechanisms import reference
 from tests.unit.mechanisms.cases import BAD_ROWS
+
+
+def narrowed(law: GridNoise, factor: int) -> GridNoise:
+    """The same law with a scale, or a variance, that is smaller by the factor."""
+    return replace(law, width=law.width / factor)
 
 
 class LaplaceSumCase(MechanismCase):
@@ -37,7 +43,7 @@ class LaplaceSumCase(MechanismCase):
         class HalfTheNoise(LaplaceSum):
             """Takes the L1 norm of half a row for its sensitivity."""
 
-            scale_in_steps = property(lambda self: super(HalfTheNoise, self).scale_in_steps / 2)  # type: ignore[assignment]
+            noise_law = property(lambda self: narrowed(super(HalfTheNoise, self).noise_law, 2))  # type: ignore[assignment]
 
         return HalfTheNoise(1, 2.0, self.epsilon, self.relation)
 
@@ -64,7 +70,7 @@ class LaplaceSumCase(MechanismCase):
         return self.in_cells(mechanism, self.total(raw))
 
     def in_cells(self, mechanism: Any, total: int) -> NDArray[np.float64]:
-        rate = float(1 / mechanism.scale_in_steps)
+        rate = float(1 / mechanism.noise_law.width)
         away = self.edges - total
         beyond = np.exp(-np.where(away > 0, away, 1 - away) * rate) / (
             1 + math.exp(-rate)
@@ -78,7 +84,7 @@ class LaplaceSumCase(MechanismCase):
     def reference(self, mechanism: Any, raw: Any) -> NDArray[np.float64]:
         """Geometric series in 60 digits."""
         away = [int(edge) - self.total(raw) for edge in self.edges]
-        return reference.in_cells([reference.laplace_below(a, mechanism.scale_in_steps) for a in away])
+        return reference.in_cells([reference.laplace_below(a, mechanism.noise_law.width) for a in away])
 
     def outcomes(self, mechanism: Any, raw: Any, noise: Any, draws: int) -> NDArray[np.int64]:
         wide = replace(mechanism, dimension=draws)  # the noise of all coordinates is alike
@@ -110,7 +116,7 @@ class BoundedCountsCase(LaplaceSumCase):
 
     def twin(self) -> Any:
         class NoiseForOne(BoundedCounts):
-            scale_in_steps = property(lambda self: 1 / Fraction(self.epsilon))  # type: ignore[assignment]
+            noise_law = property(lambda self: GridNoise.laplace(1 / Fraction(self.epsilon), Fraction(1)))  # type: ignore[assignment]
 
         return NoiseForOne(1, self.epsilon, 3)
 
@@ -153,7 +159,7 @@ class GaussianSumCase(LaplaceSumCase):
 
     def twin(self) -> Any:
         class HalfTheNoise(GaussianSum):
-            variance_in_steps = property(lambda self: super(HalfTheNoise, self).variance_in_steps / 4)  # type: ignore[assignment]
+            noise_law = property(lambda self: narrowed(super(HalfTheNoise, self).noise_law, 4))  # type: ignore[assignment]
 
         return HalfTheNoise(1, 2.0, self.epsilon, self.delta, self.relation)
 
@@ -162,7 +168,7 @@ class GaussianSumCase(LaplaceSumCase):
         return max(abs(self.total(here) - self.total(there)) for here, there in self.pairs())
 
     def worst_loss(self, mechanism: Any) -> float:
-        shift = self.sensitivity() / math.sqrt(mechanism.variance_in_steps)
+        shift = self.sensitivity() / math.sqrt(mechanism.noise_law.width)
         low, high = 0.0, 100.0
         for _ in range(100):
             middle = (low + high) / 2
@@ -178,14 +184,14 @@ class GaussianSumCase(LaplaceSumCase):
 
     def in_cells(self, mechanism: Any, total: int) -> NDArray[np.float64]:
         # at deviations of millions of steps the sum over a cell is the integral between half steps, to 1e-13
-        cut = (self.edges - 0.5 - total) / math.sqrt(mechanism.variance_in_steps)
+        cut = (self.edges - 0.5 - total) / math.sqrt(mechanism.noise_law.width)
         law = np.diff(stats.norm.cdf(cut), prepend=0.0, append=1.0)
         tail = np.diff(stats.norm.sf(cut), prepend=1.0, append=0.0)
         return np.where(np.append(cut, cut[-1]) > 0, -tail, law)
 
     def reference(self, mechanism: Any, raw: Any) -> NDArray[np.float64]:
         return reference.in_cells(
-            [reference.gaussian_below(int(edge) - self.total(raw), mechanism.variance_in_steps) for edge in self.edges]
+            [reference.gaussian_below(int(edge) - self.total(raw), mechanism.noise_law.width) for edge in self.edges]
         )
 
     def bad_parameters(self) -> Sequence[Callable[[], object]]:
@@ -212,7 +218,7 @@ class VectorLaplaceCase(LaplaceSumCase):
 
     def twin(self) -> Any:
         class HalfTheNoise(VectorLaplace):
-            scale_in_steps = property(lambda self: super(HalfTheNoise, self).scale_in_steps / 2)  # type: ignore[assignment]
+            noise_law = property(lambda self: narrowed(super(HalfTheNoise, self).noise_law, 2))  # type: ignore[assignment]
 
         return HalfTheNoise(1, 1.0 / self.epsilon, grid_bits=2)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tacit.mechanisms import BoundedCounts, ReplayedNoise
-from tacit.mechanisms.bounded_counts import NOWHERE
-from tacit.mechanisms.samplers import discrete_laplace
+from tacit.mechanisms.samplers import integers
+from tacit.mechanisms.sums import NOWHERE
 
 
 @pytest.mark.parametrize("each", [1, 2, 3])
@@ -66,7 +66,7 @@ def test_users_and_places_of_numpy_are_those_of_python() -> None:
 def test_all_places_get_noise_named_or_not_and_negative_counts_stay() -> None:
     mechanism = BoundedCounts(500, 0.5, 2)
     release = mechanism.release([("u", 3)] * 5, ReplayedNoise(4))
-    drawn = discrete_laplace.sample(mechanism.scale_in_steps, 500, ReplayedNoise(4))
+    drawn = integers.sample_discrete_laplace(mechanism.noise_law.width, 500, ReplayedNoise(4))
     drawn[3] += 2
     assert np.array_equal(release.value.steps, drawn)
     assert release.value.step == 1
@@ -77,6 +77,6 @@ def test_all_places_get_noise_named_or_not_and_negative_counts_stay() -> None:
 def test_the_deviation_is_that_of_the_law(epsilon: float, each: int) -> None:
     mechanism = BoundedCounts(1, epsilon, each)
     seen = np.arange(-2000, 2001)
-    law = mechanism.pmf(seen, 0)
+    law = mechanism.noise_law.pmf(seen)
     assert law.sum() == pytest.approx(1.0, abs=1e-12)
-    assert mechanism.sd == pytest.approx(math.sqrt(float((law * seen**2).sum())), rel=1e-9)
+    assert mechanism.noise_law.sd == pytest.approx(math.sqrt(float((law * seen**2).sum())), rel=1e-9)

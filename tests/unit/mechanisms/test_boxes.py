@@ -112,7 +112,7 @@ def test_rows_of_a_batch_are_boxed_as_rows_alone(source: Any, rng: np.random.Gen
 
 
 def test_a_table_of_votes_is_still_one_decision() -> None:
-    with pytest.raises(InvalidInput, match="goes to release"):
+    with pytest.raises(InvalidInput, match="use release"):
         list(many_decisions(VoteTotals(), [[1.0, 0.0]]))
 
 

@@ -21,7 +21,7 @@ from tacit.mechanisms import (
     ProfileScores,
     ScaledScores,
     VoteTotals,
-    calibration,
+    selection,
 )
 
 MP = mpmath.MPContext()
@@ -88,7 +88,7 @@ def test_in_exact_arithmetic_the_loss_is_never_above_epsilon_and_hardly_below(
         assert mechanism.rate >= plain
         assert mechanism.rate <= 2 * plain
         if mechanism.rate > plain:
-            assert loss >= epsilon - 4 * calibration.MARGIN * max(1.0, epsilon)
+            assert loss >= epsilon - 4 * selection.MARGIN * max(1.0, epsilon)
         if len(source.lows) <= 7:  # the candidate whose box lies lowest loses most
             others = [true_loss(mechanism, place) for place in range(len(source.lows))]
             assert max(others) <= loss + MP.mpf(10) ** -80
@@ -168,7 +168,7 @@ def test_very_many_unequal_boxes_keep_the_plain_rate() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_candidate_and_a_vanishing_epsilon_keep_the_plain_rate(kind: Any) -> None:
-    tiny = [(ScaledScores(3), epsilon) for epsilon in (1e-13, calibration.MARGIN, 1e-300, 1e-323, 5e-324)]
+    tiny = [(ScaledScores(3), epsilon) for epsilon in (1e-13, selection.MARGIN, 1e-300, 1e-323, 5e-324)]
     tiny += [(ClippedScores((0.0, 0.3), 1.0), epsilon) for epsilon in (1e-300, 5e-324)]
     for source, epsilon in ((ScaledScores(1), 1.0), *tiny):
         assert kind(source, epsilon, calibrated=True).rate == kind(source, epsilon).rate
@@ -196,7 +196,7 @@ def test_a_calibrated_exponential_mechanism_states_its_range_which_is_above_epsi
 
 def test_nodes_and_weights_are_right_to_thirteen_digits() -> None:
     for count in (2, 8, 17, 33):
-        nodes, weights = calibration._quadrature(count)
+        nodes, weights = selection._quadrature(count)
         for node, weight in zip(nodes, weights, strict=True):
             true = MP.findroot(lambda x, n=count: MP.legendre(n, x), MP.mpf(2 * node - 1))
             slope = count * (true * MP.legendre(count, true) - MP.legendre(count - 1, true)) / (true**2 - 1)
@@ -207,8 +207,8 @@ def test_nodes_and_weights_are_right_to_thirteen_digits() -> None:
 
 def test_the_same_boxes_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first = PermuteAndFlip(ClippedScores((0.0, 0.123), 1.0), 1.5, calibrated=True).rate
-    before = calibration._solved.cache_info().misses
+    before = selection._solved.cache_info().misses
     again = PermuteAndFlip(ClippedScores((7.0, 7.123), 1.0), 1.5, calibrated=True)  # the same boxes, elsewhere
     assert again.rate == pytest.approx(first)
     assert PermuteAndFlip(again.scores, 1.5, calibrated=True).rate == again.rate
-    assert calibration._solved.cache_info().misses - before <= 1
+    assert selection._solved.cache_info().misses - before <= 1

@@ -8,15 +8,16 @@ import mpmath
 import numpy as np
 import pytest
 
-from tacit.guarantees.rounding import exp_bounds
+from tacit.guarantees.arithmetic import exp_bounds
 from tacit.mechanisms import ReplayedNoise
-from tacit.mechanisms.samplers import discrete_gaussian
-from tacit.mechanisms.samplers.choice import _settle, _weight, choose, choose_one
+from tacit.mechanisms.samplers import integers
 from tacit.mechanisms.samplers.coins import (
     GUARD,
+    exponential_bounds,
     exponential_coins,
+    logistic_bounds,
 )
-from tacit.mechanisms.samplers.decide import exponential_bounds, logistic_bounds
+from tacit.mechanisms.samplers.subsets import _settle, _weight, choose, choose_one
 from tests.unit.mechanisms.many_digits import MP, ONES, digits_of, exp
 from tests.unit.mechanisms.scripted import ScriptedNoise, further, native
 
@@ -126,7 +127,7 @@ def test_items_far_behind_are_settled_without_their_exponentials(monkeypatch: py
         asked.append(exponent)
         return exp_bounds(exponent, precision)
 
-    monkeypatch.setattr("tacit.mechanisms.samplers.choice.exp_bounds", counted)
+    monkeypatch.setattr("tacit.mechanisms.samplers.subsets.exp_bounds", counted)
     exponents: list[Fraction | None] = [
         Fraction(0),
         Fraction(10**300, 7),
@@ -150,7 +151,11 @@ def test_choices_and_coins_are_the_same_where_numpy_raises() -> None:
     def drawn() -> list[list[int]]:
         chosen = choose(exponents, lambda row: [Fraction(0)] * 4, ReplayedNoise(2))
         heads = exponential_coins(exponents[0], lambda i: Fraction(exponents[0, i]), ReplayedNoise(4))
-        return [chosen.tolist(), heads.tolist(), discrete_gaussian.sample(Fraction(7), 50, ReplayedNoise(5)).tolist()]
+        return [
+            chosen.tolist(),
+            heads.tolist(),
+            integers.sample_discrete_gaussian(Fraction(7), 50, ReplayedNoise(5)).tolist(),
+        ]
 
     quiet = drawn()
     with np.errstate(all="raise"):

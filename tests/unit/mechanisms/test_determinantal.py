@@ -12,12 +12,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.mechanisms import SYSTEM_NOISE, ReplayedNoise
-from tacit.mechanisms.noise import Noise, words64
-from tacit.mechanisms.samplers import determinantal, weighted_subsets, whole_kernel
-from tacit.mechanisms.samplers.determinantal import SlateSampler, kept_of, margin, proposals, shares
-from tacit.mechanisms.samplers.float_coins import NoiseCoins
-from tacit.mechanisms.samplers.weighted_subsets import WeightedSubsets
-from tacit.mechanisms.samplers.whole_kernel import WholeKernel, determinant
+from tacit.mechanisms.noise import Noise, NoiseCoins, words64
+from tacit.mechanisms.samplers import subsets
+from tacit.mechanisms.samplers.subsets import (
+    SlateSampler,
+    WeightedSubsets,
+    WholeKernel,
+    determinant,
+    kept_of,
+    margin,
+    proposals,
+    shares,
+)
 from tests.contracts.mechanism import chi_square
 from tests.unit.mechanisms.scripted import ScriptedNoise, further, native
 
@@ -90,8 +96,8 @@ def test_minors_and_diagonals_are_those_of_the_kernel_written_out() -> None:
 def test_every_path_gives_the_same_products(
     whole_gram: int, few: int, users: int, size: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(whole_kernel, "_WHOLE_GRAM", whole_gram)
-    monkeypatch.setattr(whole_kernel, "_FEW", few)
+    monkeypatch.setattr(subsets, "_WHOLE_GRAM", whole_gram)
+    monkeypatch.setattr(subsets, "_FEW", few)
     rows = rng.integers(-size, size, (users, 9)) * (rng.random((users, 9)) < 0.3)
     rows[:, 4] = 0
     kernel = kernel_of(rows)
@@ -128,7 +134,7 @@ def contrived(rng: np.random.Generator) -> list[tuple[WholeKernel, NDArray[np.in
 def test_the_shares_in_floats_are_within_their_margin_of_the_truth(rng: np.random.Generator) -> None:
     open_cases = 0
     for kernel, slates in contrived(rng):
-        share, known = determinantal.shares(kernel, slates)
+        share, known = subsets.shares(kernel, slates)
         for one, sure, slate in zip(share, known, slates, strict=True):
             truth = Fraction(kernel.minor(slate), kernel.hadamard(slate))
             assert 0 < truth <= 1
@@ -150,7 +156,7 @@ def test_floats_and_whole_numbers_take_the_same_decisions(
 ) -> None:
     cases = contrived(rng)
     quick = [kept_of(kernel, slates, ReplayedNoise(i)).tolist() for i, (kernel, slates) in enumerate(cases)]
-    monkeypatch.setattr(determinantal, "margin", lambda k: 2.0)  # nothing is ever sure
+    monkeypatch.setattr(subsets, "margin", lambda k: 2.0)  # nothing is ever sure
     slow = [kept_of(kernel, slates, ReplayedNoise(i)).tolist() for i, (kernel, slates) in enumerate(cases)]
     assert quick == slow
     assert 100 < sum(map(len, quick)) < 8 * len(cases) - 100
@@ -195,7 +201,7 @@ def test_items_that_no_float_tells_apart_are_decided_exactly() -> None:
     kernel, slate = kernel_of(rows, sigma=1), np.array([[0, 1]])
     truth = Fraction(kernel.minor(slate[0]), kernel.hadamard(slate[0]))
     assert Fraction(1, 2**60) < truth < Fraction(1, 2**58)
-    assert not determinantal.shares(kernel, slate)[1].any()  # a pivot that is not above 0 proves nothing
+    assert not subsets.shares(kernel, slate)[1].any()  # a pivot that is not above 0 proves nothing
     for word, accepted in ((1 << 4, True), (1 << 6, False)):
         noise = ScriptedNoise(native([word], 8))
         assert len(kept_of(kernel, slate, noise)) == accepted
@@ -206,7 +212,7 @@ def test_a_share_that_is_not_known_decides_nothing(share: float, monkeypatch: py
     """Two negative pivots would make a share above 0 that means nothing."""
     kernel, slate = kernel_of(ROWS), np.array([[1, 2, 3]])
     truth = Fraction(kernel.minor(slate[0]), kernel.hadamard(slate[0]))
-    monkeypatch.setattr(determinantal, "shares", lambda *_: (np.array([share]), np.array([False])))
+    monkeypatch.setattr(subsets, "shares", lambda *_: (np.array([share]), np.array([False])))
     for away, accepted in ((-1e-3, True), (1e-3, False)):
         word = math.floor((truth + Fraction(away)) * 2**64)
         assert len(kept_of(kernel, slate, ScriptedNoise(native([word], 8)))) == accepted
@@ -239,7 +245,7 @@ def test_weighted_subsets_have_their_law_over_all_tickets(
             asked.append(bound)
             return tickets[len(asked) - 1] if len(asked) <= len(tickets) else 0
 
-        monkeypatch.setattr(weighted_subsets, "below", below)
+        monkeypatch.setattr(subsets, "below", below)
         subset = WeightedSubsets(weights, k).sample(1, SYSTEM_NOISE)[0]
         if len(tickets) == k:
             found[tuple(subset.tolist())] += chance  # type: ignore[assignment]
@@ -258,8 +264,8 @@ def test_weighted_subsets_have_their_law_over_all_tickets(
 @pytest.mark.parametrize("gram", [0, 512], ids=["by slate", "at once"])
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_slates_have_their_law(repeats: float, gram: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(determinantal, "_REPEATS", repeats)
-    monkeypatch.setattr(whole_kernel, "_WHOLE_GRAM", gram)
+    monkeypatch.setattr(subsets, "_REPEATS", repeats)
+    monkeypatch.setattr(subsets, "_WHOLE_GRAM", gram)
     slates = SlateSampler(kernel_of(ROWS), k).draw_many(20_000 if repeats else 5_000, ReplayedNoise(5))
     assert chi_square(counts(slates, 5), law(ROWS, 7, k)) > 1e-9
 

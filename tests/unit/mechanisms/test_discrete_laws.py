@@ -8,7 +8,7 @@ import pytest
 
 from tacit.errors import InvalidParameter
 from tacit.mechanisms import ReplayedNoise
-from tacit.mechanisms.samplers import discrete_gaussian, discrete_laplace
+from tacit.mechanisms.samplers import integers
 from tacit.mechanisms.samplers.coins import (
     exponential_coins,
 )
@@ -21,7 +21,7 @@ from tests.unit.mechanisms.scripted import ScriptedNoise, further, native
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(7, 3), Fraction(1000), Fraction(1 << 20) / 3])
 def test_probabilities_of_the_digits_are_the_true_ones(scale: Fraction) -> None:
-    digits = discrete_laplace._digits(scale)
+    digits = integers._digits(scale)
     for i in range(digits.count):
         p = 1 / (1 + exp((1 << i) / scale))
         assert int(digits.floor[i, 0]) == digits_of(p, 16)
@@ -38,7 +38,7 @@ def test_probabilities_of_the_digits_are_the_true_ones(scale: Fraction) -> None:
 
 @pytest.mark.parametrize("scale", [Fraction(5), Fraction(1000, 7)])
 def test_all_first_words_and_their_ties_are_decided_right_for_each_digit(scale: Fraction) -> None:
-    digits = discrete_laplace._digits(scale)
+    digits = integers._digits(scale)
     words = np.arange(1 << 16)
     below: list[bytes] = []
     above: list[bytes] = []
@@ -49,7 +49,7 @@ def test_all_first_words_and_their_ties_are_decided_right_for_each_digit(scale: 
     high = further(ONES)  # the coin of the high digits: its one tie falls tails
     block = native(np.tile(words, digits.count + 1), 2)
     for ties, tie_is_one in ((below, 1), (above, 0)):
-        value = discrete_laplace._geometric(digits, words.size, ScriptedNoise(block, *ties, high))
+        value = integers._geometric(digits, words.size, ScriptedNoise(block, *ties, high))
         for i in range(digits.count):
             tie = int(digits.floor[i, 0])
             digit = (value >> i) & 1
@@ -61,35 +61,35 @@ def test_all_first_words_and_their_ties_are_decided_right_for_each_digit(scale: 
 
 def test_high_digits_count_how_often_their_coin_falls_heads() -> None:
     scale = Fraction(3)
-    digits = discrete_laplace._digits(scale)
+    digits = integers._digits(scale)
     words = [[65535] * 3] * digits.count + [[0, 0, 1]]  # low digits 0; the third draw has no high digits
     p = exp(-(1 << digits.count) / scale)
     heads, tails = further(digits_of(p, 80) - 1), further(digits_of(p, 80) + 1)
     again, stop = further(digits_of(p, 64) - 1), further(digits_of(p, 64) + 1)
     noise = ScriptedNoise(native([w for row in words for w in row], 2), heads, heads, again, again, stop, stop)
-    value = discrete_laplace._geometric(digits, 3, noise)
+    value = integers._geometric(digits, 3, noise)
     assert value.tolist() == [3 << digits.count, 1 << digits.count, 0]
     assert noise.left == 0
     noise = ScriptedNoise(native([w for row in words for w in row], 2), tails, tails)
-    assert discrete_laplace._geometric(digits, 3, noise).tolist() == [0, 0, 0]
+    assert integers._geometric(digits, 3, noise).tolist() == [0, 0, 0]
 
 
 def test_minus_zero_is_drawn_again_and_nothing_else_is() -> None:
-    digits = discrete_laplace._digits(Fraction(1, 20))  # no digits: only the high coin
+    digits = integers._digits(Fraction(1, 20))  # no digits: only the high coin
     assert digits.count == 0
     block = np.full(4, 99, dtype=np.int64)
     # all four magnitudes 0; signs -, +, -, +; the two of "-0" again: -, +; the last again: +
     noise = ScriptedNoise(
         native([9] * 4, 2), bytes([0b10100000]), native([9] * 2, 2), bytes([0b10000000]), native([9], 2), bytes([0])
     )
-    discrete_laplace._fill(block, digits, noise)
+    integers._fill(block, digits, noise)
     assert block.tolist() == [0, 0, 0, 0]
     assert noise.left == 0
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 40_000])
 def test_discrete_laplace_gives_as_many_draws_as_asked_for(count: int) -> None:
-    draws = discrete_laplace.sample(Fraction(1000), count, ReplayedNoise(5))
+    draws = integers.sample_discrete_laplace(Fraction(1000), count, ReplayedNoise(5))
     assert draws.shape == (count,)
     assert draws.dtype == np.int64
     if count > 1:
@@ -97,7 +97,7 @@ def test_discrete_laplace_gives_as_many_draws_as_asked_for(count: int) -> None:
 
 
 def test_chunks_do_not_repeat_each_other() -> None:
-    draws = discrete_laplace.sample(Fraction(1 << 20), 1 << 16, ReplayedNoise(5)).reshape(4, -1)
+    draws = integers.sample_discrete_laplace(Fraction(1 << 20), 1 << 16, ReplayedNoise(5)).reshape(4, -1)
     for i in range(4):
         for j in range(i):
             assert np.count_nonzero(draws[i] == draws[j]) < 5
@@ -105,7 +105,7 @@ def test_chunks_do_not_repeat_each_other() -> None:
 
 
 def test_discrete_laplace_law_of_the_published_vector() -> None:
-    law = discrete_laplace.pmf(np.arange(-3, 4), Fraction(1))
+    law = integers.discrete_laplace_pmf(np.arange(-3, 4), Fraction(1))
     expected = [0.0230075, 0.0625408, 0.1700034, 0.4621172, 0.1700034, 0.0625408, 0.0230075]
     np.testing.assert_allclose(law, expected, atol=5e-8)
 
@@ -115,12 +115,12 @@ def test_laplace_pmf_and_both_tails_equal_plain_sums(scale: Fraction) -> None:
     reach = int(50 * scale) + 5
     law = reference.discrete_laplace(scale, reach)
     n = np.arange(-reach, reach + 1)
-    np.testing.assert_allclose(discrete_laplace.pmf(n, scale), list(law.values()), rtol=1e-12)
+    np.testing.assert_allclose(integers.discrete_laplace_pmf(n, scale), list(law.values()), rtol=1e-12)
     for at in (-7, -1, 0, 1, 2, 9):
-        assert float(discrete_laplace.cdf(at, scale)) == pytest.approx(
+        assert float(integers.discrete_laplace_cdf(at, scale)) == pytest.approx(
             sum(p for m, p in law.items() if m <= at), rel=1e-12
         )
-        assert float(discrete_laplace.survival(at, scale)) == pytest.approx(
+        assert float(integers.discrete_laplace_survival(at, scale)) == pytest.approx(
             sum(p for m, p in law.items() if m >= at), rel=1e-12
         )
 
@@ -128,12 +128,12 @@ def test_laplace_pmf_and_both_tails_equal_plain_sums(scale: Fraction) -> None:
 @pytest.mark.parametrize("scale", [Fraction(0), Fraction(-1), Fraction(1 << 53), Fraction(10) ** 400])
 def test_laplace_scales_that_cannot_be_drawn_are_refused(scale: Fraction) -> None:
     with pytest.raises(InvalidParameter):
-        discrete_laplace.sample(scale, 3, ReplayedNoise(1))
+        integers.sample_discrete_laplace(scale, 3, ReplayedNoise(1))
 
 
 def test_the_smallest_and_the_largest_laplace_scale_are_drawn() -> None:
-    assert not discrete_laplace.sample(Fraction(1, 10**400), 1000, ReplayedNoise(1)).any()
-    large = discrete_laplace.sample(Fraction(1 << 51), 1000, ReplayedNoise(1))
+    assert not integers.sample_discrete_laplace(Fraction(1, 10**400), 1000, ReplayedNoise(1)).any()
+    large = integers.sample_discrete_laplace(Fraction(1 << 51), 1000, ReplayedNoise(1))
     assert float(np.abs(large).mean()) == pytest.approx(2.0**51, rel=0.25)
 
 
@@ -146,13 +146,13 @@ def test_the_smallest_and_the_largest_laplace_scale_are_drawn() -> None:
 def test_gaussian_pmf_equals_plain_sums(variance: Fraction) -> None:
     law = reference.discrete_gaussian(variance, 130)
     np.testing.assert_allclose(
-        discrete_gaussian.pmf(np.arange(-130, 131), variance), list(law.values()), rtol=1e-12, atol=1e-300
+        integers.discrete_gaussian_pmf(np.arange(-130, 131), variance), list(law.values()), rtol=1e-12, atol=1e-300
     )
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 40_000])
 def test_discrete_gaussian_gives_as_many_draws_as_asked_for(count: int) -> None:
-    draws = discrete_gaussian.sample(Fraction(10**6), count, ReplayedNoise(5))
+    draws = integers.sample_discrete_gaussian(Fraction(10**6), count, ReplayedNoise(5))
     assert draws.shape == (count,)
     assert draws.dtype == np.int64
 
@@ -160,7 +160,7 @@ def test_discrete_gaussian_gives_as_many_draws_as_asked_for(count: int) -> None:
 @pytest.mark.parametrize("variance", [Fraction(0), Fraction(-1), Fraction(10) ** 40])
 def test_gaussian_variances_that_cannot_be_drawn_are_refused(variance: Fraction) -> None:
     with pytest.raises(InvalidParameter):
-        discrete_gaussian.sample(variance, 3, ReplayedNoise(1))
+        integers.sample_discrete_gaussian(variance, 3, ReplayedNoise(1))
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ def test_float_exponents_of_the_gaussian_coins_are_within_the_guard(
             worst = max(worst, abs(float(MP.exp(-MP.mpf(float(exponents[i]))) - exp(-exact(i)))))
         return exponential_coins(exponents, exact, noise)
 
-    monkeypatch.setattr(discrete_gaussian, "exponential_coins", watched)
-    discrete_gaussian.sample(variance, 200, ReplayedNoise(2))
+    monkeypatch.setattr(integers, "exponential_coins", watched)
+    integers.sample_discrete_gaussian(variance, 200, ReplayedNoise(2))
     assert worst < 2.0**-48
 
 
@@ -203,8 +203,8 @@ def test_proposal_and_coin_of_the_gaussian_sampler_multiply_to_its_law(
             constants.add(y / scale + exact(i) - Fraction(y * y) / (2 * variance))
         return exponential_coins(exponents, exact, noise)
 
-    sample = discrete_laplace.sample
-    monkeypatch.setattr(discrete_gaussian.discrete_laplace, "sample", proposed)
-    monkeypatch.setattr(discrete_gaussian, "exponential_coins", watched)
-    discrete_gaussian.sample(variance, 300, ReplayedNoise(2))
+    sample = integers.sample_discrete_laplace
+    monkeypatch.setattr(integers, "sample_discrete_laplace", proposed)
+    monkeypatch.setattr(integers, "exponential_coins", watched)
+    integers.sample_discrete_gaussian(variance, 300, ReplayedNoise(2))
     assert len(constants) == 1

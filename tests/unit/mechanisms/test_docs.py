@@ -47,8 +47,6 @@ PAGES = sorted(
         "rating-moments",
         "transfer-moments",
         "published-x-map",
-        "smooth-similarity",
-        "tested-similarity",
     )
 )
 OVERVIEW = PROOFS.parent / "mechanisms.md"

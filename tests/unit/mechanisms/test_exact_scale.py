@@ -12,13 +12,13 @@ from tacit.mechanisms import ReplayedNoise, VectorLaplace
 @pytest.mark.parametrize("scale", [Fraction(1, 10), Fraction(3, 10), Fraction(1, 3), Fraction(7, 11), Fraction(1000)])
 def test_a_fraction_stays_exact(scale: Fraction) -> None:
     mechanism = VectorLaplace(4, scale)
-    assert mechanism.scale_in_steps == scale * 2**20
+    assert mechanism.noise_law.width == scale * 2**20
     assert Fraction(mechanism.guarantee.epsilon) >= 1 / scale
     assert mechanism.guarantee.epsilon == pytest.approx(float(1 / scale), rel=1e-15)
 
 
 def test_a_float_is_the_binary_number_that_it_is() -> None:
-    assert VectorLaplace(4, 0.1).scale_in_steps == Fraction(0.1) * 2**20 != Fraction(1, 10) * 2**20
+    assert VectorLaplace(4, 0.1).noise_law.width == Fraction(0.1) * 2**20 != Fraction(1, 10) * 2**20
     assert VectorLaplace(4, 0.5) == VectorLaplace(4, Fraction(1, 2))
 
 

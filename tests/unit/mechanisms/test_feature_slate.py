@@ -12,7 +12,7 @@ from scipy import sparse
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, LossKind, Relation
 from tacit.mechanisms import FeatureSlate, ReplayedNoise
-from tacit.mechanisms.feature_slate import _coordinates, _orthogonal
+from tacit.mechanisms.tempered_slate import _coordinates, _orthogonal
 from tests.contracts.mechanism import ALARM, chi_square, log_ratio
 from tests.unit.mechanisms.slate_feature_cases import public, slates_of
 
@@ -87,7 +87,7 @@ def test_one_user_moves_the_exact_moments_by_her_own_and_blocks_change_nothing(
     moments = mechanism._moments(rows, factor)
     assert moments.dtype == np.int64
     assert (moments - mechanism._moments(rows[1:], factor) == mechanism._moments(rows[:1], factor)).all()
-    monkeypatch.setattr("tacit.mechanisms.feature_slate._USERS", 7)
+    monkeypatch.setattr("tacit.mechanisms.tempered_slate._USERS", 7)
     assert (mechanism._moments(rows[::-1], factor) == moments).all()
 
 

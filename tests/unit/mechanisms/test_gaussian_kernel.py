@@ -13,7 +13,8 @@ from scipy import sparse, stats
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, LossKind, Relation
 from tacit.mechanisms import SYSTEM_NOISE, GaussianKernel, GridMatrix, ReplayedNoise
-from tacit.mechanisms.gaussian_kernel import MOST_ITEMS
+from tacit.mechanisms.grid import GridNoise
+from tacit.mechanisms.slates import MOST_KERNEL_ITEMS as MOST_ITEMS
 from tests.contracts.mechanism import ALARM, SECRET, chi_square
 
 SQUARE = 1 << 32  # a row's squared norm in steps
@@ -37,7 +38,7 @@ def slow_kernel(rows: Any, bound: float = 1.0) -> NDArray[np.object_]:
 
 def cost(mechanism: Any, change: Any) -> Fraction:
     """The rho of a change of the matrix, number by number of what is released: the diagonal and what stands above it."""
-    on, off = mechanism.variances_in_steps
+    on, off = (law.width for law in mechanism.noise_laws)
     return sum(
         (
             Fraction(int(change[i, j])) ** 2 / (2 * (on if i == j else off))
@@ -91,7 +92,7 @@ def test_blocks_of_rows_make_the_same_matrix(monkeypatch: pytest.MonkeyPatch, rn
     mechanism = GaussianKernel(11, 1.0, 1e-6)
     whole = mechanism.totals(rows)
     for cells in (1, 11, 33, 60):
-        monkeypatch.setattr("tacit.mechanisms.gaussian_kernel._CELLS", cells)
+        monkeypatch.setattr("tacit.mechanisms.slates._CELLS", cells)
         assert (mechanism.totals(rows) == whole).all()
         steps = mechanism.release(rows, ReplayedNoise(3)).value.steps
         assert (steps == steps.T).all()
@@ -135,7 +136,7 @@ def test_no_user_costs_more_than_the_stated_rho_and_some_cost_all_of_it(
 
 def test_replacing_a_user_needs_twice_the_variance_and_no_more() -> None:
     added, replaced = (GaussianKernel(3, 1.0, 1e-6, relation=relation) for relation in Relation)
-    assert [2 * one for one in added.variances_in_steps] == list(replaced.variances_in_steps)
+    assert [2 * law.width for law in added.noise_laws] == [law.width for law in replaced.noise_laws]
     apart = added.totals([[1.0, 0.0, 0.0]]) - added.totals([[0.0, 1.0, 0.0]])
     assert cost(replaced, apart) <= Fraction(replaced.rho)
     assert cost(added, apart) == 2 * cost(replaced, apart)  # the broken twin: too little by the factor 2
@@ -146,8 +147,8 @@ class EqualNoise(GaussianKernel):
     """The small variance everywhere: right off the diagonal, half of what the diagonal needs."""
 
     @property
-    def variances_in_steps(self) -> tuple[Fraction, Fraction]:  # type: ignore[override]
-        off = GaussianKernel.variances_in_steps.func(self)[1]  # type: ignore[attr-defined]
+    def noise_laws(self) -> tuple[GridNoise, GridNoise]:  # type: ignore[override]
+        off = GaussianKernel.noise_laws.func(self)[1]  # type: ignore[attr-defined]
         return off, off
 
 
@@ -155,8 +156,8 @@ class SurplusNoise(GaussianKernel):
     """The large variance everywhere: private, and noisier than it says."""
 
     @property
-    def variances_in_steps(self) -> tuple[Fraction, Fraction]:  # type: ignore[override]
-        on = GaussianKernel.variances_in_steps.func(self)[0]  # type: ignore[attr-defined]
+    def noise_laws(self) -> tuple[GridNoise, GridNoise]:  # type: ignore[override]
+        on = GaussianKernel.noise_laws.func(self)[0]  # type: ignore[attr-defined]
         return on, on
 
 
@@ -164,7 +165,7 @@ def test_equal_noise_on_and_off_the_diagonal_is_caught() -> None:
     one_item = GaussianKernel(3, 1.0, 1e-6).totals([[1.0, 0.0, 0.0]])
     twin = EqualNoise(3, 1.0, 1e-6)
     assert float(cost(twin, one_item)) > 1.9 * twin.rho
-    right = GaussianKernel(100, 1.0, 1e-6).variances_in_steps
+    right = [law.width for law in GaussianKernel(100, 1.0, 1e-6).noise_laws]
     for kind in (GaussianKernel, EqualNoise, SurplusNoise):
         drawn = [noise_of(kind(100, 1.0, 1e-6), ReplayedNoise(seed)) for seed in range(30)]
         found = [np.concatenate([pair[part] for pair in drawn]) for part in (0, 1)]
@@ -179,7 +180,7 @@ def test_noise_has_its_law_on_and_off_the_diagonal_and_no_other() -> None:
     mechanism = GaussianKernel(40, 2.0, 1e-6)
     drawn = [noise_of(mechanism, ReplayedNoise(seed)) for seed in range(250)]
     on, off = (np.concatenate([pair[part] for pair in drawn]) for part in (0, 1))
-    for draws, variance in zip((on, off), mechanism.variances_in_steps, strict=True):
+    for draws, variance in zip((on, off), (law.width for law in mechanism.noise_laws), strict=True):
         assert p_value(draws, variance) > ALARM
         for factor in (0.9, 1.1):
             assert p_value(draws, float(variance) * factor**2) < ALARM
@@ -192,7 +193,7 @@ def test_numbers_of_the_matrix_have_noise_that_is_independent() -> None:
     mechanism = GaussianKernel(500, 2.0, 1e-6)
     steps = mechanism.release([], ReplayedNoise(8)).value.steps
     where = np.triu_indices(499, 1)
-    place = ranks(steps, float(mechanism.variances_in_steps[1])) // 8
+    place = ranks(steps, float(mechanism.noise_laws[1].width)) // 8
     for other in (place[1:, 1:], place[:-1, 1:]):
         pairs = np.bincount(8 * place[:-1, :-1][where] + other[where], minlength=64)
         assert chi_square(pairs, np.full(64, 1 / 64)) > ALARM
@@ -207,11 +208,11 @@ def test_noise_does_not_depend_on_the_users_so_the_expectation_is_the_cut_kernel
 
 def test_the_law_that_is_stated_is_the_law_of_the_noise() -> None:
     mechanism = GaussianKernel(2, 1.0, 1e-6)
-    for diagonal, variance in zip((True, False), mechanism.variances_in_steps, strict=True):
-        deviation = math.sqrt(variance)
+    for law in mechanism.noise_laws:
+        deviation = math.sqrt(law.width)
         steps = np.array([0, int(deviation), -2 * int(deviation)])
         expected = stats.norm.pdf(steps / deviation) / deviation
-        np.testing.assert_allclose(mechanism.pmf(steps + 7, 7, diagonal=diagonal), expected, rtol=1e-6)
+        np.testing.assert_allclose(law.pmf(steps + 7, 7), expected, rtol=1e-6)
 
 
 # --- what is released, and what is refused
@@ -227,13 +228,13 @@ def test_the_matrix_is_symmetric_and_in_the_units_of_the_rows(items: int) -> Non
     assert (value.steps == value.steps.T).all()
     assert value.step == Fraction(9, SQUARE)
     assert value.to_floats()[0, 0] == pytest.approx(45_000.0, abs=9 * 12)
-    assert mechanism.sds[0] == pytest.approx(math.sqrt(2) * mechanism.sds[1])
-    assert mechanism.sds[0] == pytest.approx(9 * math.sqrt(1 / (2 * mechanism.rho)), rel=1e-9)
+    assert mechanism.noise_laws[0].sd == pytest.approx(math.sqrt(2) * mechanism.noise_laws[1].sd)
+    assert mechanism.noise_laws[0].sd == pytest.approx(9 * math.sqrt(1 / (2 * mechanism.rho)), rel=1e-9)
 
 
 def test_deviation_at_epsilon_one_is_that_of_a_gaussian_sum() -> None:
-    assert GaussianKernel(5, 1.0, 1e-6).sds[0] == pytest.approx(4.5309, abs=6e-5)
-    assert GaussianKernel(5, 1.0, 1e-6, relation=Relation.REPLACE).sds[0] == pytest.approx(6.4076, abs=6e-5)
+    assert GaussianKernel(5, 1.0, 1e-6).noise_laws[0].sd == pytest.approx(4.5309, abs=6e-5)
+    assert GaussianKernel(5, 1.0, 1e-6, relation=Relation.REPLACE).noise_laws[0].sd == pytest.approx(6.4076, abs=6e-5)
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, None, MOST_ITEMS + 1, 10**30])
@@ -257,5 +258,5 @@ def test_an_epsilon_that_needs_more_noise_than_can_be_drawn_is_refused_when_it_i
 def test_the_largest_eigenvalue_of_the_noise_is_that_of_the_proof_page() -> None:
     mechanism = GaussianKernel(400, 1.0, 1e-6)
     noise = mechanism.release([], ReplayedNoise(1)).value.to_floats()
-    assert np.linalg.eigvalsh(noise)[-1] == pytest.approx(mechanism.sds[0] * math.sqrt(800), rel=0.05)
-    assert GaussianKernel(3_883, 1.0, 1e-6).sds[0] * math.sqrt(2 * 3_883) == pytest.approx(399, abs=1)
+    assert np.linalg.eigvalsh(noise)[-1] == pytest.approx(mechanism.noise_laws[0].sd * math.sqrt(800), rel=0.05)
+    assert GaussianKernel(3_883, 1.0, 1e-6).noise_laws[0].sd * math.sqrt(2 * 3_883) == pytest.approx(399, abs=1)

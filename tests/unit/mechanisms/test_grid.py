@@ -10,7 +10,7 @@ from scipy import sparse
 
 from tacit.errors import InvalidInput
 from tacit.mechanisms import FeatureSlate, GaussianKernel, GridVector, NaturalSlate, NaturalSubset, TemperedSlate
-from tacit.mechanisms.grid import STEPS, _root_up, bounded_row_sum, bounded_rows
+from tacit.mechanisms.inputs import STEPS, bounded_row_sum, bounded_rows, root_up
 
 
 def image(row: list[float], bound: float, norm: int) -> list[int]:
@@ -143,8 +143,8 @@ def test_roots_are_rounded_up_exactly_up_to_the_largest_row() -> None:
     for away in (-2, -1, 0, 1, 2):
         near = [s + away for s in squares if 0 <= s + away <= 1 << 62]
         exact = [math.isqrt(s) + (math.isqrt(s) ** 2 < s) for s in near]
-        assert _root_up(np.array(near, dtype=np.int64)).tolist() == exact
-    assert _root_up(np.array([0], dtype=np.int64)).tolist() == [0]
+        assert root_up(np.array(near, dtype=np.int64)).tolist() == exact
+    assert root_up(np.array([0], dtype=np.int64)).tolist() == [0]
 
 
 def test_the_longest_possible_row_fits() -> None:

@@ -21,11 +21,11 @@ from tacit.mechanisms import (
     ReplayedNoise,
     SparseRecovery,
 )
-from tacit.mechanisms.exponential import gumbel_choice
-from tacit.mechanisms.grid_points import GridPoints
+from tacit.mechanisms.grid_prototypes import GridPoints
+from tacit.mechanisms.inputs import VALUE_STEPS as STEPS
 from tacit.mechanisms.partition import HALF_SIDE
-from tacit.mechanisms.profile_bounds import STEPS
-from tacit.models.public_projection import gaussian_projection
+from tacit.mechanisms.selection import gumbel_choice
+from tacit.models.prototypes import gaussian_projection
 from tests.contracts.mechanism import ALARM, chi_square
 
 BOUNDS = ProfileBounds(6, 3, 2.0)

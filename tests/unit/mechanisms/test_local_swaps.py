@@ -56,7 +56,7 @@ def test_losses_of_all_swaps_are_those_of_whole_numbers(users: int, dimension: i
 
 
 def test_both_forms_of_the_loops_give_the_same_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.models.swap_loops_plain._CELLS", 500)
+    monkeypatch.setattr("tacit.models.loops.plain._CELLS", 500)
     rng = np.random.default_rng(3)
     points, candidates = rng.integers(-60_000, 60_000, (900, 4)), rng.integers(-60_000, 60_000, (50, 4))
     mechanism = LocalSwaps(5, 20.0, 6)

@@ -13,8 +13,7 @@ from scipy import sparse, stats
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind, epsilon_of_rho, rho_for, tight
 from tacit.mechanisms import SYSTEM_NOISE, GramShare, PopularityShare, ReplayedNoise, moment_rhos, moment_shares
-from tacit.mechanisms.moment_shares import LEAST_SD, MOST_HEAD
-from tacit.mechanisms.moment_sums import gram_sums, marked, popularity_sums, row_weights
+from tacit.mechanisms.moment_shares import LEAST_SD, MOST_HEAD, gram_sums, marked, popularity_sums, row_weights
 from tacit.models.moments import STEPS, gram_from
 from tests.contracts.mechanism import ALARM, SECRET, chi_square
 
@@ -118,8 +117,8 @@ def test_blocks_of_rows_and_of_columns_make_the_same_sums(
     head = tuple(rng.permutation(23)[:17].tolist())
     popularity, vector = popularity_sums(rows, 23), gram_sums(rows, 23, head)
     for block in (1, 2, 16, 17, 40):
-        monkeypatch.setattr("tacit.mechanisms.moment_sums._ROWS", block)
-        monkeypatch.setattr("tacit.mechanisms.moment_sums._COLUMNS", block)
+        monkeypatch.setattr("tacit.mechanisms.moment_shares._ROWS", block)
+        monkeypatch.setattr("tacit.mechanisms.moment_shares._COLUMNS", block)
         assert (popularity_sums(rows, 23) == popularity).all()
         assert (gram_sums(rows, 23, head) == vector).all()
 
@@ -158,11 +157,11 @@ def test_no_user_costs_more_than_rho_under_any_head_and_some_cost_all_of_it(
         head = rng.permutation(40)[:size]
         share = GramShare(40, head, RHO, DELTA)
         row = (rng.random(40) < rng.random() ** 2).astype(float)[None]
-        costs[0].append(cost(popularity.totals(row), popularity.variance_in_steps))
-        costs[1].append(cost(share.totals(row), share.variance_in_steps))
+        costs[0].append(cost(popularity.totals(row), popularity.noise_law.width))
+        costs[1].append(cost(share.totals(row), share.noise_law.width))
         single = np.eye(40)[[head[0]]]
-        costs[0].append(cost(popularity.totals(single), popularity.variance_in_steps))
-        costs[1].append(cost(share.totals(single), share.variance_in_steps))
+        costs[0].append(cost(popularity.totals(single), popularity.noise_law.width))
+        costs[1].append(cost(share.totals(single), share.noise_law.width))
     for found in costs:
         assert max(found) <= Fraction(RHO)
         assert max(found) >= Fraction(RHO) * (1 - Fraction(1, 10**5))
@@ -175,7 +174,7 @@ def test_a_row_counts_in_full_among_the_items_of_the_head() -> None:
     assert gram_from(share.totals(row), 2) == pytest.approx(np.full((2, 2), 0.5), abs=2e-6)
     twin = 2 * (STEPS // 400)
     assert share.totals(row)[:2].sum() > 100 * twin
-    assert cost(share.totals(row), share.variance_in_steps) == pytest.approx(RHO, rel=1e-5)
+    assert cost(share.totals(row), share.noise_law.width) == pytest.approx(RHO, rel=1e-5)
 
 
 def test_twins_that_cost_more_than_they_say_are_caught() -> None:
@@ -184,25 +183,25 @@ def test_twins_that_cost_more_than_they_say_are_caught() -> None:
     one = share.totals([[1, 0, 0]])
     undivided = one.copy()
     undivided[:3] = np.round(one[:3] * math.sqrt(2))
-    assert float(cost(undivided, share.variance_in_steps)) == pytest.approx(2 * RHO, rel=1e-5)
+    assert float(cost(undivided, share.noise_law.width)) == pytest.approx(2 * RHO, rel=1e-5)
     unscaled = marked([[1, 1, 1]], 3).toarray()[0] * STEPS
     alone = PopularityShare(3, RHO, DELTA)
-    assert float(cost(unscaled, alone.variance_in_steps)) == pytest.approx(3 * RHO)
+    assert float(cost(unscaled, alone.noise_law.width)) == pytest.approx(3 * RHO)
     # ten entities, of which three may drop out and one colludes: six remain
     everybody, remain = PopularityShare(3, RHO, DELTA, honest=10), PopularityShare(3, RHO, DELTA, honest=6)
     marks = alone.totals([[1, 0, 0]])
-    assert cost(marks, 6 * everybody.variance_in_steps) > Fraction(RHO) * Fraction(16, 10)
-    assert Fraction(RHO) / WIDE <= cost(marks, 6 * remain.variance_in_steps) <= Fraction(RHO)
+    assert cost(marks, 6 * everybody.noise_law.width) > Fraction(RHO) * Fraction(16, 10)
+    assert Fraction(RHO) / WIDE <= cost(marks, 6 * remain.noise_law.width) <= Fraction(RHO)
 
 
 @pytest.mark.parametrize("honest", [1, 2, 7, 143])
 def test_the_honest_shares_together_have_the_variance_that_rho_asks_for(honest: int) -> None:
     popularity, gram = PopularityShare(5, RHO, DELTA, honest), GramShare(5, (1, 4), RHO, DELTA, honest)
     wide = 1 if honest == 1 else WIDE
-    assert honest * popularity.variance_in_steps == wide * Fraction(1 << 40) / (2 * Fraction(RHO))
-    assert honest * gram.variance_in_steps == wide * Fraction(1 << 39) / (2 * Fraction(RHO))
-    assert popularity.sd == pytest.approx(1 / math.sqrt(2 * RHO * honest))
-    assert gram.sd == pytest.approx(1 / math.sqrt(4 * RHO * honest))
+    assert honest * popularity.noise_law.width == wide * Fraction(1 << 40) / (2 * Fraction(RHO))
+    assert honest * gram.noise_law.width == wide * Fraction(1 << 39) / (2 * Fraction(RHO))
+    assert popularity.noise_law.sd == pytest.approx(1 / math.sqrt(2 * RHO * honest))
+    assert gram.noise_law.sd == pytest.approx(1 / math.sqrt(4 * RHO * honest))
 
 
 @pytest.mark.parametrize(("honest", "variance"), [(2, 0.5), (2, 1.0), (3, 0.5), (3, 1.0), (10, 1.0), (4, 1.5)])
@@ -273,7 +272,7 @@ def test_deviations_are_those_of_the_worked_examples(
     epsilon: float, sigma: float, sigma_c: float | None, sigma_g: float | None
 ) -> None:
     popularity, gram = moment_rhos(epsilon, DELTA)
-    found = PopularityShare(4, popularity, DELTA).sd, GramShare(4, (0, 1), gram, DELTA).sd
+    found = PopularityShare(4, popularity, DELTA).noise_law.sd, GramShare(4, (0, 1), gram, DELTA).noise_law.sd
     assert 1 / math.sqrt(2 * rho_for(epsilon, DELTA)) == pytest.approx(sigma, abs=6e-5)
     assert found[0] == pytest.approx(sigma / math.sqrt(0.15), rel=8e-5)
     assert found[1] == pytest.approx(sigma / math.sqrt(1.7), rel=8e-5)
@@ -317,7 +316,7 @@ def test_noise_of_nobody_has_the_stated_variance_and_no_other() -> None:
         (GramShare(700, range(630), RHO, DELTA, 4), lambda one: one.release([], ReplayedNoise(5)).value.steps),
     ):
         noise = draws(share)
-        variance = float(share.variance_in_steps)
+        variance = float(share.noise_law.width)
         assert noise.dtype == np.int64
         assert p_value(noise, variance) > ALARM
         for factor in (0.95, 1.05):
@@ -331,9 +330,9 @@ def test_noise_on_the_diagonal_is_twice_that_off_it_once_the_matrix_is_read() ->
     read = np.stack([gram_from(share.release([], ReplayedNoise(seed)).value.steps, 600) for seed in range(4)])
     on = np.array([np.diagonal(one) for one in read])
     off = read[:, *np.triu_indices(600, 1)]
-    assert off.std() == pytest.approx(share.sd, rel=0.01)
-    assert on.std() == pytest.approx(math.sqrt(2) * share.sd, rel=0.08)  # five deviations of 2,400 draws
-    assert p_value((off * STEPS).astype(np.int64).reshape(-1), share.variance_in_steps) > ALARM
+    assert off.std() == pytest.approx(share.noise_law.sd, rel=0.01)
+    assert on.std() == pytest.approx(math.sqrt(2) * share.noise_law.sd, rel=0.08)  # five deviations of 2,400 draws
+    assert p_value((off * STEPS).astype(np.int64).reshape(-1), share.noise_law.width) > ALARM
 
 
 def test_every_number_has_noise_of_its_own() -> None:
@@ -342,7 +341,7 @@ def test_every_number_has_noise_of_its_own() -> None:
         one, other = (share.release([], SYSTEM_NOISE).value.steps for _ in range(2))
         assert np.unique(one).size > 0.99 * one.size
         for apart in (one - other, one[1:] - one[:-1], one[: one.size // 2] - one[-(one.size // 2) :]):
-            assert float(apart.std()) == pytest.approx(math.sqrt(2 * share.variance_in_steps), rel=0.12)
+            assert float(apart.std()) == pytest.approx(math.sqrt(2 * share.noise_law.width), rel=0.12)
 
 
 def test_the_sum_of_honest_shares_has_the_total_variance(rng: np.random.Generator) -> None:
@@ -365,10 +364,10 @@ def test_noise_does_not_depend_on_the_users() -> None:
 
 def test_the_law_that_is_stated_is_the_law_of_the_noise() -> None:
     for share in (PopularityShare(2, RHO, DELTA, 5), GramShare(2, (0, 1), RHO, DELTA)):
-        deviation = math.sqrt(share.variance_in_steps)
+        deviation = math.sqrt(share.noise_law.width)
         steps = np.array([0, int(deviation), -2 * int(deviation)])
         expected = stats.norm.pdf(steps / deviation) / deviation
-        np.testing.assert_allclose(share.pmf(steps + 7, 7), expected, rtol=1e-6)
+        np.testing.assert_allclose(share.noise_law.pmf(steps + 7, 7), expected, rtol=1e-6)
 
 
 def test_a_release_is_whole_numbers_on_the_grid_and_carries_its_guarantee() -> None:
@@ -404,7 +403,7 @@ def test_a_release_is_whole_numbers_on_the_grid_and_carries_its_guarantee() -> N
     ids=str,
 )
 def test_a_head_that_repeats_an_item_or_leaves_the_catalogue_is_refused(head: Any) -> None:
-    with pytest.raises(InvalidParameter, match="a head must"):
+    with pytest.raises(InvalidParameter, match="`head` must"):
         GramShare(4, head, RHO, DELTA)
 
 

@@ -14,12 +14,20 @@ from scipy import sparse
 from tacit.audit.exact import loss_range
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import Guarantee, LossKind, Relation, compose, repeat, tight
-from tacit.guarantees.slate_bounds import natural_epsilon, published_sigma_for, sigma_for
-from tacit.mechanisms import NaturalSlate, ReplayedNoise, slate_draws
-from tacit.mechanisms import slate_rows as grid_rows
-from tacit.mechanisms.slate_rows import MOST_USERS, SQUARE, STEPS, selected_rows, whole_rows
-from tacit.models.dpp.dense import DenseSampler
-from tacit.models.dpp.split import SplitSampler
+from tacit.mechanisms import NaturalSlate, ReplayedNoise
+from tacit.mechanisms import slates as grid_rows
+from tacit.mechanisms import slates as slate_draws
+from tacit.mechanisms.slates import (
+    MOST_USERS,
+    SQUARE,
+    STEPS,
+    natural_epsilon,
+    published_sigma_for,
+    selected_rows,
+    sigma_for,
+    whole_rows,
+)
+from tacit.models.dpp.samplers import DenseSampler, SplitSampler
 from tests.contracts.mechanism import chi_square, log_ratio
 
 ETA = math.log(3.0)  # bound 1, sigma .5
@@ -332,7 +340,7 @@ def test_many_slates_are_composed() -> None:
 
 def test_the_prepared_object_shows_public_sizes_only() -> None:
     prepared = NaturalSlate(7, 3, 0.1).prepare(np.concatenate([TABLE, TABLE * 42.0]))
-    assert repr(prepared) == str(prepared) == "Prepared(slates of 3 from 7 items)"
+    assert repr(prepared) == str(prepared) == "PreparedSlates(slates of 3 from 7 items)"
 
 
 def test_the_papers_bound_promises_nothing_and_says_what_it_costs() -> None:
@@ -391,7 +399,7 @@ def test_candidates_are_the_only_items_shown_and_records_are_cut_among_them() ->
     table, chosen = selected_rows(TABLE, 7, 1.0, least=2, among=among, request=np.arange(7) / 7)
     assert chosen.tolist() == [1, 4, 6]
     assert table.toarray()[1].tolist() == [math.floor(STEPS / 7), 0, 0]
-    assert repr(mechanism.prepare(TABLE, among=among)) == "Prepared(slates of 2 from 3 items)"
+    assert repr(mechanism.prepare(TABLE, among=among)) == "PreparedSlates(slates of 2 from 3 items)"
     both = mechanism.prepare(TABLE, among=[2, 5]).release()
     assert both.value.tolist() == [2, 5]
     assert both.guarantee.epsilon == 0.0

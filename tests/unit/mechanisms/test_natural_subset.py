@@ -11,10 +11,9 @@ from scipy import sparse
 
 from tacit.audit.exact import loss_range, zcdp
 from tacit.guarantees import Loss, LossKind, Relation, repeat, rho_of
-from tacit.guarantees.slate_bounds import subset_epsilon, subset_sigma_for
-from tacit.mechanisms import NaturalSubset, ReplayedNoise, natural_subset
-from tacit.mechanisms.slate_rows import SQUARE, STEPS, whole_rows
-from tacit.models.dpp.unconstrained import UnconstrainedSampler
+from tacit.mechanisms import NaturalSubset, ReplayedNoise, natural_slate
+from tacit.mechanisms.slates import SQUARE, STEPS, subset_epsilon, subset_sigma_for, whole_rows
+from tacit.models.dpp.samplers import UnconstrainedSampler
 from tests.contracts.mechanism import chi_square, log_ratio
 
 NAN, INF = math.nan, math.inf
@@ -97,7 +96,7 @@ def test_the_sampler_gets_the_whole_numbers_and_all_of_the_jitter(
 ) -> None:
     given: list[Any] = []
     monkeypatch.setattr(
-        natural_subset, "UnconstrainedSampler", lambda *what: given.append(what) or UnconstrainedSampler(*what)
+        natural_slate, "UnconstrainedSampler", lambda *what: given.append(what) or UnconstrainedSampler(*what)
     )
     mechanism = NaturalSubset(4, epsilon, bound)
     mechanism.prepare(TABLE).release()
@@ -143,7 +142,7 @@ def test_no_record_is_ever_refused(rows: Any) -> None:
 def test_many_subsets_are_composed_and_show_no_more_than_sizes() -> None:
     mechanism = NaturalSubset(4, 0.1)
     prepared = mechanism.prepare(TABLE)
-    assert repr(prepared) == "Prepared(subsets from 4 items)"
+    assert repr(prepared) == "PreparedSlates(subsets from 4 items)"
     many = prepared.release_many(7)
     assert len(many.value) == 7
     assert many.guarantee == repeat(mechanism.guarantee, 7)

@@ -22,7 +22,7 @@ from tacit.mechanisms import (
     VectorLaplace,
     VoteTotals,
 )
-from tacit.mechanisms.grid import STEPS, bounded_row_sum
+from tacit.mechanisms.inputs import STEPS, bounded_row_sum
 from tests.contracts.mechanism import unless_refused
 
 SCORES = ProfileScores(0.0, 1.0)

@@ -12,10 +12,10 @@ from mpmath import fp
 from tacit.audit.exact import worst_loss
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind
-from tacit.guarantees.rounding import precise
+from tacit.guarantees.arithmetic import precise
 from tacit.mechanisms import SYSTEM_NOISE, PrivatePartition, ReplayedNoise
 from tacit.mechanisms.partition import _distinct
-from tacit.mechanisms.samplers.binomial import _in_floats, binomial, rare_heads
+from tacit.mechanisms.samplers.coins import _in_floats, binomial, rare_heads
 from tests.contracts.mechanism import ALARM, chi_square
 
 HALF = 1 << 16
@@ -219,7 +219,7 @@ def test_numbers_of_heads_follow_the_binomial_law() -> None:
 def test_floats_decide_as_many_digits_do(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [(16, 0.07), (2000 << 5, 0.05 / 32), (1 << 40, 2.0**-41), (5 << 200, 2.0**-199), (3, 0.999)]
     here = [binomial(coins, lambda c, f=f: c.mpf(f), ReplayedNoise(seed)) for coins, f in cases for seed in range(40)]
-    monkeypatch.setattr("tacit.mechanisms.samplers.binomial._MOST", 0)
+    monkeypatch.setattr("tacit.mechanisms.samplers.coins._MOST", 0)
     there = [binomial(coins, lambda c, f=f: c.mpf(f), ReplayedNoise(seed)) for coins, f in cases for seed in range(40)]
     assert here == there
     assert len(set(here)) > 10

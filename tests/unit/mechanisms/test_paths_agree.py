@@ -15,12 +15,11 @@ from tacit.mechanisms import (
     PermuteAndFlip,
     ProfileScores,
     ReplayedNoise,
-    exponential,
-    permute_and_flip,
+    selection,
     top_k,
 )
-from tacit.mechanisms.samplers.choice import choose, choose_one, choose_weighted
 from tacit.mechanisms.samplers.coins import exponential_coins, few_exponential_coins
+from tacit.mechanisms.samplers.subsets import choose, choose_one, choose_weighted
 
 SCORES = ProfileScores(0.0, 1.0)
 ROWS = np.random.default_rng(5).random((400, 6))
@@ -50,8 +49,8 @@ def test_the_exponential_mechanism_decides_in_floats_as_in_unlimited_precision(m
     mechanism = ExponentialMechanism(SCORES, 3.0)
     alone = [mechanism.release(row, ReplayedNoise(seed)).value for seed, row in enumerate(ROWS)]
     block = mechanism.release_many(ROWS, ReplayedNoise(1)).value
-    monkeypatch.setattr(exponential, "choose_one", partial(choose_one, guard=ALWAYS))
-    monkeypatch.setattr(exponential, "choose", partial(choose, guard=ALWAYS))
+    monkeypatch.setattr(selection, "choose_one", partial(choose_one, guard=ALWAYS))
+    monkeypatch.setattr(selection, "choose", partial(choose, guard=ALWAYS))
     assert [mechanism.release(row, ReplayedNoise(seed)).value for seed, row in enumerate(ROWS)] == alone
     assert (mechanism.release_many(ROWS, ReplayedNoise(1)).value == block).all()
 
@@ -60,8 +59,8 @@ def test_permute_and_flip_decides_in_floats_as_in_unlimited_precision(monkeypatc
     mechanism = PermuteAndFlip(SCORES, 3.0)
     alone = [mechanism.release(row, ReplayedNoise(seed)).value for seed, row in enumerate(ROWS)]
     block = mechanism.release_many(ROWS, ReplayedNoise(1)).value
-    monkeypatch.setattr(permute_and_flip, "few_exponential_coins", partial(few_exponential_coins, guard=ALWAYS))
-    monkeypatch.setattr(permute_and_flip, "exponential_coins", partial(exponential_coins, guard=ALWAYS))
+    monkeypatch.setattr(selection, "few_exponential_coins", partial(few_exponential_coins, guard=ALWAYS))
+    monkeypatch.setattr(selection, "exponential_coins", partial(exponential_coins, guard=ALWAYS))
     assert [mechanism.release(row, ReplayedNoise(seed)).value for seed, row in enumerate(ROWS)] == alone
     assert (mechanism.release_many(ROWS, ReplayedNoise(1)).value == block).all()
 

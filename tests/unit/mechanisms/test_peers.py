@@ -8,7 +8,7 @@ import pytest
 
 from tacit.guarantees import Relation
 from tacit.mechanisms import GaussianSum, LaplaceNoisyMax, LaplaceSum, ProfileScores, VoteTotals
-from tacit.mechanisms.grid import STEPS
+from tacit.mechanisms.inputs import STEPS
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def vectors(metric: dp.Metric) -> tuple[dp.Domain, dp.Metric]:
 @pytest.mark.parametrize("relation", list(Relation))
 def test_laplace_sums_have_the_epsilon_of_opendps_map(epsilon: float, relation: Relation) -> None:
     mechanism = LaplaceSum(3, 2.0, epsilon, relation)
-    theirs = dp.m.make_laplace(*vectors(dp.l1_distance(T="i64")), scale=float(mechanism.scale_in_steps))
+    theirs = dp.m.make_laplace(*vectors(dp.l1_distance(T="i64")), scale=float(mechanism.noise_law.width))
     sensitivity = STEPS * (2 if relation is Relation.REPLACE else 1)
     assert theirs.map(sensitivity) == pytest.approx(mechanism.guarantee.epsilon, rel=1e-12)
 
@@ -33,7 +33,7 @@ def test_laplace_sums_have_the_epsilon_of_opendps_map(epsilon: float, relation: 
 @pytest.mark.parametrize("relation", list(Relation))
 def test_gaussian_sums_have_the_rho_of_opendps_map(epsilon: float, relation: Relation) -> None:
     mechanism = GaussianSum(3, 2.0, epsilon, 1e-6, relation)
-    theirs = dp.m.make_gaussian(*vectors(dp.l2_distance(T="f64")), scale=math.sqrt(mechanism.variance_in_steps))
+    theirs = dp.m.make_gaussian(*vectors(dp.l2_distance(T="f64")), scale=math.sqrt(mechanism.noise_law.width))
     sensitivity = STEPS * (2 if relation is Relation.REPLACE else 1)
     loss = mechanism.guarantee.loss
     assert loss is not None

@@ -15,7 +15,7 @@ from tacit.audit.twins.mislabelled import Mislabelled
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind, epsilon_of_rho, rho_for, rho_of
 from tacit.mechanisms import PrivateReplacement, ReplayedNoise
-from tacit.mechanisms.private_replacement import PUBLIC_LISTS
+from tacit.mechanisms.x_map import PUBLIC_LISTS
 from tests.contracts.mechanism import SECRET, MechanismCase, MechanismContract
 
 
@@ -138,7 +138,7 @@ def test_the_callers_table_stays_as_it_is() -> None:
 
 
 def test_every_draw_has_its_own_row_also_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.mechanisms.private_replacement._BLOCK", 8)
+    monkeypatch.setattr("tacit.mechanisms.x_map._BLOCK", 8)
     wanted = np.array([2, 0, 3, 1, 1, 0, 3])
     mechanism = PrivateReplacement(4, 7, 7 * 2000.0)
     assert mechanism.release(np.eye(4)[wanted]).value.tolist() == wanted.tolist()  # so large an epsilon takes the best

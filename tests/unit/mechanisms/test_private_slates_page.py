@@ -8,16 +8,16 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.guarantees import LossKind, epsilon_each, epsilon_of_rho
-from tacit.guarantees.slate_bounds import (
-    frobenius_epsilon,
+from tacit.mechanisms import NaturalSlate
+from tacit.mechanisms.slates import (
     natural_epsilon,
     published_epsilon,
     published_sigma_for,
     subset_epsilon,
 )
-from tacit.mechanisms import NaturalSlate
 from tacit.models.dpp.laws import all_subsets, dpp_law, k_dpp_law, subsets
 from tests.contracts.mechanism import log_ratio
+from tests.unit.mechanisms.slate_bounds import frobenius_epsilon
 
 Floats = NDArray[np.float64]
 

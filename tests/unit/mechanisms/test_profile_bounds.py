@@ -12,7 +12,8 @@ from scipy import sparse
 
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.mechanisms import SYSTEM_NOISE, ReplayedNoise
-from tacit.mechanisms.profile_bounds import MOST_USERS, STEPS, ProfileBounds
+from tacit.mechanisms.inputs import MOST_USERS, ProfileBounds
+from tacit.mechanisms.inputs import VALUE_STEPS as STEPS
 from tests.contracts.mechanism import ALARM, chi_square
 
 ODD = [math.nan, math.inf, -math.inf, -1.0, 0.0, 1e-300, 0.3, 2.5, 1e300]
@@ -126,7 +127,7 @@ def test_many_users_are_cut_in_stretches_with_the_same_result(monkeypatch: pytes
     rows = np.random.default_rng(0).random((101, 4))
     bounds = ProfileBounds(4, 4, 1.0, l1_bound=1.5)
     whole = bounds.bounded(rows, SYSTEM_NOISE).toarray()
-    monkeypatch.setattr("tacit.mechanisms.profile_bounds._CELLS", 40)
+    monkeypatch.setattr("tacit.mechanisms.inputs._CELLS", 40)
     for form in (rows, sparse.csr_array(rows), rows.tolist()):
         assert (bounds.bounded(form, SYSTEM_NOISE).toarray() == whole).all()
     few = ProfileBounds(4, 2, 1.0).bounded(rows, SYSTEM_NOISE)
@@ -160,7 +161,7 @@ def test_the_words_of_the_noise_decide_which_cells_stay() -> None:
 
 
 def test_a_table_of_too_many_users_is_refused_by_its_shape(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.mechanisms.profile_bounds.MOST_USERS", 4)
+    monkeypatch.setattr("tacit.mechanisms.inputs.MOST_USERS", 4)
     bounds = ProfileBounds(2, 2, 1.0)
     for form in (np.ones, lambda shape: sparse.csr_array(np.ones(shape)), lambda shape: np.ones(shape).tolist()):
         assert bounds.bounded(form((3, 2)), SYSTEM_NOISE).shape == (3, 2)

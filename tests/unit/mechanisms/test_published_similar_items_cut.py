@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.mechanisms.published_x_map_items import PublishedSimilarItems
+from tacit.mechanisms.x_map import PublishedSimilarItems
 
 
 def test_w_is_0_where_the_kth_similarity_is_below_the_least_one() -> None:

@@ -10,9 +10,17 @@ from scipy import sparse
 from tacit.audit.cases.x_map import COUNTER_EXAMPLES
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.mechanisms import ReplayedNoise
-from tacit.mechanisms.published_x_map import CANDIDATES_FROM_RECORDS, PublishedReplacement
-from tacit.mechanisms.published_x_map_items import REASONS, PublishedSimilarItems, published_similar_items
-from tacit.mechanisms.similarity_sensitivity import centred, local_sensitivity, printed_sensitivity, similarities
+from tacit.mechanisms.x_map import (
+    CANDIDATES_FROM_RECORDS,
+    REASONS,
+    PublishedReplacement,
+    PublishedSimilarItems,
+    centred,
+    local_sensitivity,
+    printed_sensitivity,
+    published_similar_items,
+    similarities,
+)
 
 TARGET = {  # user: item = value
     2: {3: 4, 4: 2},

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.mechanisms import RatingBounds, ReplayedNoise
-from tacit.mechanisms.rating_bounds import (
+from tacit.mechanisms.rating_rows import (
     CLIP,
     COARSE,
     MOST_ITEMS,

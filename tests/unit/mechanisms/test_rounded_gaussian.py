@@ -10,8 +10,8 @@ from scipy.special import ndtri
 
 from tacit.errors import InvalidParameter
 from tacit.mechanisms.noise import ReplayedNoise
-from tacit.mechanisms.samplers import rounded_gaussian
-from tacit.mechanisms.samplers.rounded_gaussian import LEAST_TAIL, MARGIN, MOST_SD, decided, tail_bounds
+from tacit.mechanisms.samplers import integers
+from tacit.mechanisms.samplers.integers import LEAST_TAIL, MARGIN, MOST_SD, decided, tail_bounds
 from tests.unit.mechanisms.scripted import ScriptedNoise, further, native
 
 MP = mpmath.MPContext()
@@ -92,7 +92,7 @@ def test_draws_beside_a_border_fall_on_their_own_side(variance: Fraction, rng: n
         for offset in (-3, -2, 1, 2, 3):
             words += [edge + offset, edge + offset + (1 << 63)]
             wanted += [k if offset < 0 else k - 1, -k if offset < 0 else -(k - 1)]
-    drawn = rounded_gaussian.sample(variance, len(words), ScriptedNoise(native(words, 8)))
+    drawn = integers.sample_rounded_gaussian(variance, len(words), ScriptedNoise(native(words, 8)))
     assert drawn.tolist() == wanted
     assert len(wanted) > 20
 
@@ -100,7 +100,7 @@ def test_draws_beside_a_border_fall_on_their_own_side(variance: Fraction, rng: n
 @pytest.mark.parametrize("variance", [Fraction(1, 50), Fraction(3), Fraction(12_345), WIDE], ids=str)
 def test_floats_and_unlimited_precision_agree(variance: Fraction, rng: np.random.Generator) -> None:
     words = rng.integers(0, 1 << 63, 150, dtype=np.uint64)
-    drawn = rounded_gaussian.sample(variance, 150, ScriptedNoise(words.tobytes(), bytes(800)))
+    drawn = integers.sample_rounded_gaussian(variance, 150, ScriptedNoise(words.tobytes(), bytes(800)))
     assert drawn.tolist() == [decided(int(word), 64, variance, ReplayedNoise(0)) for word in words]
 
 
@@ -108,7 +108,7 @@ def test_the_far_tail_takes_more_bits() -> None:
     """The smallest tails: 64 zeros are a number of which all is still to come."""
     for word, more in ((0, [5, 0]), (1, [1 << 63]), (LEAST_TAIL - 1, [123])):
         script = native([word], 8) + b"".join(map(further, more)) + bytes(64)
-        (drawn,) = rounded_gaussian.sample(WIDE, 1, ScriptedNoise(script)).tolist()
+        (drawn,) = integers.sample_rounded_gaussian(WIDE, 1, ScriptedNoise(script)).tolist()
         known, count = word, 64
         for part in more:
             known, count = (known << 64) | part, count + 64
@@ -122,11 +122,11 @@ def test_the_far_tail_takes_more_bits() -> None:
 def test_words_are_used_once_each_and_in_order() -> None:
     words = np.arange(1, 70_001, dtype=np.uint64) << np.uint64(45)  # more than are drawn in one go
     script = ScriptedNoise(words.tobytes(), bytes(8000))
-    drawn = rounded_gaussian.sample(Fraction(100), words.size, script)
+    drawn = integers.sample_rounded_gaussian(Fraction(100), words.size, script)
     assert (np.diff(drawn) <= 0).all()  # larger tails, smaller numbers
     assert drawn[0] > drawn[-1] > 0
     again = [
-        rounded_gaussian.sample(Fraction(100), 1, ScriptedNoise(word.tobytes(), bytes(800)))[0]
+        integers.sample_rounded_gaussian(Fraction(100), 1, ScriptedNoise(word.tobytes(), bytes(800)))[0]
         for word in words[::7001]
     ]
     assert drawn[::7001].tolist() == again
@@ -141,31 +141,33 @@ def test_words_are_used_once_each_and_in_order() -> None:
 def test_the_law_is_that_of_a_rounded_normal(variance: Fraction) -> None:
     sd = math.sqrt(variance)
     k = np.arange(-math.ceil(10 * sd) - 2, math.ceil(10 * sd) + 3)
-    law = rounded_gaussian.pmf(k, variance)
+    law = integers.rounded_gaussian_pmf(k, variance)
     assert law.sum() == pytest.approx(1.0, abs=1e-12)
     np.testing.assert_array_equal(law, law[::-1])
     np.testing.assert_allclose(
-        rounded_gaussian.tail(k[:-1], variance) - rounded_gaussian.tail(k[1:], variance), law[:-1], atol=1e-15
+        integers.rounded_gaussian_tail(k[:-1], variance) - integers.rounded_gaussian_tail(k[1:], variance),
+        law[:-1],
+        atol=1e-15,
     )
     for place in (0, 1, round(sd), round(4 * sd)):
         exact = upper(Fraction(abs(2 * place - 1), 2), variance)
         exact = (1 - exact if place == 0 else exact) - upper(Fraction(2 * place + 1, 2), variance)
-        assert float(rounded_gaussian.pmf(place, variance)) == pytest.approx(float(exact), rel=1e-10)
+        assert float(integers.rounded_gaussian_pmf(place, variance)) == pytest.approx(float(exact), rel=1e-10)
 
 
 @pytest.mark.parametrize("variance", [Fraction(0), Fraction(-1), Fraction(MOST_SD**2 + 1)])
 def test_what_cannot_be_drawn_is_refused(variance: Fraction) -> None:
     with pytest.raises(InvalidParameter):
-        rounded_gaussian.sample(variance, 1, NO_BITS)
+        integers.sample_rounded_gaussian(variance, 1, NO_BITS)
 
 
 def test_the_widest_noise_is_drawn_and_no_numbers_are_no_numbers() -> None:
-    drawn = rounded_gaussian.sample(Fraction(MOST_SD**2), 200, ReplayedNoise(3))
+    drawn = integers.sample_rounded_gaussian(Fraction(MOST_SD**2), 200, ReplayedNoise(3))
     assert 0.7 * MOST_SD < drawn.std() < 1.3 * MOST_SD
-    assert rounded_gaussian.sample(Fraction(1), 0, NO_BITS).shape == (0,)
+    assert integers.sample_rounded_gaussian(Fraction(1), 0, NO_BITS).shape == (0,)
 
 
 def test_a_caller_who_has_numpy_raise_gets_the_same_draws() -> None:
-    quiet = rounded_gaussian.sample(WIDE, 500, ReplayedNoise(1))
+    quiet = integers.sample_rounded_gaussian(WIDE, 500, ReplayedNoise(1))
     with np.errstate(all="raise"):
-        np.testing.assert_array_equal(rounded_gaussian.sample(WIDE, 500, ReplayedNoise(1)), quiet)
+        np.testing.assert_array_equal(integers.sample_rounded_gaussian(WIDE, 500, ReplayedNoise(1)), quiet)

@@ -27,10 +27,9 @@ from tacit.mechanisms import (
     VectorLaplace,
     VoteTotals,
 )
-from tacit.mechanisms.arrays import real_array, real_cell, real_table
-from tacit.mechanisms.grid import bounded_rows
-from tacit.mechanisms.slate_rows import whole_rows
-from tacit.mechanisms.votes import capped_totals
+from tacit.mechanisms.inputs import bounded_rows, real_array, real_cell, real_table
+from tacit.mechanisms.slates import whole_rows
+from tacit.mechanisms.tempered_slate import capped_totals
 
 SECRET = "SECRET"
 

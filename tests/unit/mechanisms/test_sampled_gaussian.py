@@ -18,6 +18,7 @@ from tacit.errors import InvalidInput
 from tacit.guarantees.sampled_gaussian import epsilon_of_sampled
 from tacit.mechanisms import Noise, ReplayedNoise, RowsOnDemand, SampledGaussian
 from tests.contracts.mechanism import SECRET, MechanismCase, MechanismContract
+from tests.unit.mechanisms.sum_cases import narrowed
 
 STEPS = 1 << 20
 
@@ -35,7 +36,7 @@ class SampledGaussianCase(MechanismCase):
 
     def twin(self) -> Any:
         class HalfTheNoise(SampledGaussian):
-            variance_in_steps = property(lambda self: super(HalfTheNoise, self).variance_in_steps / 4)  # type: ignore[assignment]
+            noise_law = property(lambda self: narrowed(super(HalfTheNoise, self).noise_law, 4))  # type: ignore[assignment]
 
         return HalfTheNoise(1, self.epsilon, self.delta, self.rate, 1, grid_bits=2)
 
@@ -50,7 +51,7 @@ class SampledGaussianCase(MechanismCase):
     def reference(self, mechanism: Any, raw: Any) -> NDArray[np.float64]:
         """Subset by subset, cell by cell, with the normaliser summed out."""
         cells = [max(-4, min(4, int(cell))) for cell in np.asarray(raw).ravel()]
-        spread = 2.0 * float(mechanism.variance_in_steps)
+        spread = 2.0 * float(mechanism.noise_law.width)
         total = math.fsum(math.exp(-(n * n) / spread) for n in range(-400, 401))
         law = [0.0] * self.outputs.size
         for taken in product((0, 1), repeat=len(cells)):
@@ -210,7 +211,7 @@ def test_the_guarantee_is_that_of_all_steps_and_the_noise_keeps_it() -> None:
     for mechanism in (one, many):
         spent = epsilon_of_sampled(mechanism.noise_multiplier, mechanism.rate, mechanism.steps, mechanism.delta)
         assert 2.0 * (1 - 1e-6) < spent <= 2.0
-        assert mechanism.variance_in_steps == (Fraction(mechanism.noise_multiplier) * STEPS) ** 2
+        assert mechanism.noise_law.width == (Fraction(mechanism.noise_multiplier) * STEPS) ** 2
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 7), Fraction(1, 2), Fraction(1)])

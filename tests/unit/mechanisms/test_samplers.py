@@ -16,11 +16,13 @@ from tacit.mechanisms.samplers.coins import (
     GUARD,
     bernoulli,
     coins,
+    exponential_bounds,
     exponential_coins,
     few_exponential_coins,
     geometric,
+    is_below,
+    ratio_bounds,
 )
-from tacit.mechanisms.samplers.decide import exponential_bounds, is_below, ratio_bounds
 from tests.unit.mechanisms.many_digits import MP, ONES, digits_of, exp
 from tests.unit.mechanisms.scripted import ScriptedNoise, further, native
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind
 from tacit.mechanisms import SYSTEM_NOISE, GumbelTopK, ProfileBounds, ReplayedNoise, SparseRecovery
-from tacit.mechanisms.profile_bounds import STEPS
+from tacit.mechanisms.inputs import VALUE_STEPS as STEPS
 from tacit.mechanisms.sparse_recovery import ColumnSums
 from tests.contracts.mechanism import ALARM, chi_square, log_ratio
 

@@ -8,7 +8,7 @@ import pytest
 
 from tacit.errors import InvalidParameter
 from tacit.mechanisms import ProfileScores, ReplayedNoise, SparseVector, VoteTotals
-from tacit.mechanisms.samplers import discrete_laplace
+from tacit.mechanisms.samplers import integers
 
 
 def log_chance(mechanism: SparseVector, misses: np.ndarray, hit: int) -> float:
@@ -16,11 +16,11 @@ def log_chance(mechanism: SparseVector, misses: np.ndarray, hit: int) -> float:
     threshold_scale, answer_scale = mechanism.scales
     shift = np.arange(-1500, 1501)
     needed = mechanism.threshold + shift
-    log_terms = np.log(discrete_laplace.pmf(shift, threshold_scale))
+    log_terms = np.log(integers.discrete_laplace_pmf(shift, threshold_scale))
     scores, counts = np.unique(misses, return_counts=True)
     for score, count in zip(scores, counts, strict=True):
-        log_terms += count * np.log(discrete_laplace.cdf(needed - score - 1, answer_scale))
-    log_terms += np.log(discrete_laplace.survival(needed - hit, answer_scale))
+        log_terms += count * np.log(integers.discrete_laplace_cdf(needed - score - 1, answer_scale))
+    log_terms += np.log(integers.discrete_laplace_survival(needed - hit, answer_scale))
     top = log_terms.max()
     return float(top + np.log(np.exp(log_terms - top).sum()))
 

@@ -11,8 +11,8 @@ from scipy import sparse
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, LossKind, Relation
 from tacit.mechanisms import GaussianSum, LaplaceSum, ReplayedNoise, VectorLaplace
-from tacit.mechanisms.grid import STEPS, bounded_row_sum
-from tacit.mechanisms.samplers import discrete_gaussian
+from tacit.mechanisms.inputs import STEPS, bounded_row_sum
+from tacit.mechanisms.samplers import integers
 from tests.unit.mechanisms import reference
 from tests.unit.mechanisms.scripted import ScriptedNoise
 
@@ -24,7 +24,9 @@ def product_loss(mechanism: LaplaceSum, here: np.ndarray, there: np.ndarray) -> 
     loss = 0.0
     for a, b in zip(here.tolist(), there.tolist(), strict=True):
         outputs = np.array([min(a, b) - 5, min(a, b), (a + b) // 2, max(a, b), max(a, b) + 5])
-        loss += float(np.abs(np.log(mechanism.pmf(outputs, a)) - np.log(mechanism.pmf(outputs, b))).max())
+        loss += float(
+            np.abs(np.log(mechanism.noise_law.pmf(outputs, a)) - np.log(mechanism.noise_law.pmf(outputs, b))).max()
+        )
     return loss
 
 
@@ -45,7 +47,7 @@ def test_loss_of_a_sum_over_several_coordinates_stays_within_the_claim() -> None
 
 def test_replacing_a_row_needs_and_gets_twice_the_noise() -> None:
     added, changed = LaplaceSum(3, 2.0, 0.8), LaplaceSum(3, 2.0, 0.8, Relation.REPLACE)
-    assert changed.scale_in_steps == 2 * added.scale_in_steps
+    assert changed.noise_law.width == 2 * added.noise_law.width
     here, there = bounded_row_sum([[2.0, 0.0, 0.0]], 3, 2.0, 1), bounded_row_sum([[0.0, -2.0, 0.0]], 3, 2.0, 1)
     assert product_loss(changed, here, there) == pytest.approx(0.8, abs=1e-9)
     assert product_loss(added, here, there) > 1.5
@@ -88,7 +90,7 @@ def test_epsilons_below_what_the_sampler_can_draw_are_refused(epsilon: float) ->
 )
 def test_deviation_at_delta_one_in_a_million(epsilon: float, deviation: float) -> None:
     mechanism = GaussianSum(1, 1.0, epsilon, 1e-6)
-    assert math.sqrt(mechanism.variance_in_steps) / STEPS == pytest.approx(deviation, abs=6e-5)
+    assert math.sqrt(mechanism.noise_law.width) / STEPS == pytest.approx(deviation, abs=6e-5)
 
 
 def test_noise_is_never_below_what_the_stated_rho_needs() -> None:
@@ -98,7 +100,7 @@ def test_noise_is_never_below_what_the_stated_rho_needs() -> None:
         loss = mechanism.guarantee.loss
         assert loss is not None
         assert loss.kind is LossKind.ZCDP
-        assert Fraction(sensitivity**2) / (2 * mechanism.variance_in_steps) <= Fraction(loss.value)
+        assert Fraction(sensitivity**2) / (2 * mechanism.noise_law.width) <= Fraction(loss.value)
 
 
 @pytest.mark.parametrize(
@@ -124,9 +126,11 @@ def test_renyi_divergence_of_the_discrete_gaussian_is_at_most_that_of_the_theore
 def test_delta_of_a_gaussian_sum_is_within_the_claim_and_that_of_half_the_noise_is_not() -> None:
     """delta(epsilon) by summing P - e^epsilon P' over outputs, every 2^12 steps; the integrand is smooth on that scale."""
     mechanism = GaussianSum(1, 1.0, 1.0, 1e-4)
-    for variance, holds in ((mechanism.variance_in_steps, True), (mechanism.variance_in_steps / 4, False)):
+    for variance, holds in ((mechanism.noise_law.width, True), (mechanism.noise_law.width / 4, False)):
         steps = np.arange(-(1 << 27), 1 << 27, 1 << 12)
-        excess = discrete_gaussian.pmf(steps, variance) - math.e * discrete_gaussian.pmf(steps + STEPS, variance)
+        excess = integers.discrete_gaussian_pmf(steps, variance) - math.e * integers.discrete_gaussian_pmf(
+            steps + STEPS, variance
+        )
         delta = float(np.maximum(excess, 0.0).sum()) * (1 << 12)
         assert (delta <= 1e-4) is holds
 
@@ -134,8 +138,8 @@ def test_delta_of_a_gaussian_sum_is_within_the_claim_and_that_of_half_the_noise_
 def test_gaussian_pmf_sums_to_the_law_of_a_cell() -> None:
     mechanism = GaussianSum(1, 1.0, 2.0, 1e-6)
     steps = np.arange(1000, 1000 + (1 << 20))
-    below = [float(reference.gaussian_below(n - 77, mechanism.variance_in_steps)) for n in (steps[0], steps[-1] + 1)]
-    assert float(mechanism.pmf(steps, 77).sum()) == pytest.approx(below[1] - below[0], rel=1e-9)
+    below = [float(reference.gaussian_below(n - 77, mechanism.noise_law.width)) for n in (steps[0], steps[-1] + 1)]
+    assert float(mechanism.noise_law.pmf(steps, 77).sum()) == pytest.approx(below[1] - below[0], rel=1e-9)
 
 
 # --- one feature vector

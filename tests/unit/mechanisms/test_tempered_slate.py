@@ -13,7 +13,7 @@ from scipy import sparse
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, LossKind, Relation, tight
 from tacit.mechanisms import ReplayedNoise, TemperedSlate
-from tacit.mechanisms.votes import capped_totals
+from tacit.mechanisms.tempered_slate import capped_totals
 from tacit.models.dpp.laws import log_determinants
 from tacit.models.dpp.tempered import TemperedSampler
 from tests.contracts.mechanism import ALARM, chi_square, log_ratio
@@ -55,7 +55,7 @@ def test_dependent_favourites_are_never_a_slate_at_the_limit_of_40_nats_and_beyo
     drawn = np.bincount(slates_of(mechanism, votes, ReplayedNoise(2), 4_000), minlength=15)
     assert chi_square(drawn, mechanism.pmf(votes)) > ALARM  # 0 if the impossible slate is drawn once
     for epsilon in (math.nextafter(4.0, 5.0), 4.1, 7.5, 12.2):
-        with pytest.raises(InvalidParameter, match=r"epsilon may be at most 4\b"):
+        with pytest.raises(InvalidParameter, match=r"epsilon must be at most 4\b"):
             TemperedSlate(public(DEPENDENT), 4, epsilon, high=40.0)
 
 
@@ -245,7 +245,7 @@ def test_the_largest_epsilon_that_is_named_is_taken_and_the_next_one_is_not() ->
         small = TemperedSlate(public(np.eye(4)), k, 1e-3, high=high, items_each=each, relation=relation)
         largest = small.largest_epsilon
         assert Fraction(replace(small, epsilon=largest).theta) * Fraction(high) <= 40
-        with pytest.raises(InvalidParameter, match="epsilon may be at most") as caught:
+        with pytest.raises(InvalidParameter, match="epsilon must be at most") as caught:
             replace(small, epsilon=math.nextafter(largest, math.inf))
         assert repr(largest).removesuffix(".0") in str(caught.value)
         capped = TemperedSlate.capped(small.features, k, 1e9, high=high, items_each=each, relation=relation)
@@ -339,7 +339,7 @@ def test_a_kernel_of_dependent_items_that_has_lost_digits_is_tempered_less() -> 
     mechanism = TemperedSlate.from_kernel(features @ features.T, 4, 1e3, capped=True, high=10.0)
     assert 15.0 < mechanism.most_nats < 30.0
     assert mechanism.epsilon == pytest.approx(mechanism.most_nats * 4 / 10)
-    with pytest.raises(InvalidParameter, match="epsilon may be at most"):
+    with pytest.raises(InvalidParameter, match="epsilon must be at most"):
         TemperedSlate.from_kernel(features @ features.T, 4, mechanism.epsilon * 1.01, high=10.0)
     votes = np.ones((4, 6))
     same = TemperedSlate(public(features), 4, mechanism.epsilon, high=10.0)

@@ -9,17 +9,9 @@ import pytest
 from scipy import sparse
 
 from tacit.guarantees import rho_for
-from tacit.guarantees.gaussian import mu_for
-from tacit.mechanisms import (
-    SYSTEM_NOISE,
-    OffsetSums,
-    PairMoments,
-    RatingMoments,
-    ReplayedNoise,
-    products,
-    totals,
-)
-from tacit.mechanisms.rating_bounds import CLIP, COARSE
+from tacit.guarantees.concentrated import mu_for
+from tacit.mechanisms import SYSTEM_NOISE, OffsetSums, PairMoments, RatingMoments, ReplayedNoise, rating_rows
+from tacit.mechanisms.rating_rows import CLIP, COARSE
 from tests.unit.mechanisms.test_rating_bounds import as_csr, odd_cells
 from tests.unit.mechanisms.transfer_tables import (
     DELTA,
@@ -74,8 +66,8 @@ def test_stretches_of_a_long_table_give_the_same_sums(
     dense = np.where(rng.random((40, ITEMS)) < 0.5, 3.3, math.nan)
     dense[:, 0] = np.arange(40) / 10
     wanted = mechanism.totals(table), replace(mechanism, mu=MU).totals(dense, ReplayedNoise(0))
-    monkeypatch.setattr(totals, "_CELLS", 13)
-    assert len(list(totals.stretches(table, ITEMS))) > 5
+    monkeypatch.setattr(rating_rows, "_CELLS", 13)
+    assert len(list(rating_rows.stretches(table, ITEMS))) > 5
     np.testing.assert_array_equal(mechanism.totals(table), wanted[0])
     if not isinstance(mechanism, RatingMoments):  # whose dense rows are drawn from
         np.testing.assert_array_equal(mechanism.totals(dense), wanted[1])
@@ -85,30 +77,32 @@ def test_stretches_of_a_long_table_give_the_same_sums(
 def test_dense_and_sparse_products_are_the_same_whole_numbers(
     diagonal: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cells = rng.integers(-products.LARGEST, products.LARGEST + 1, (500, 140)) * (rng.random((500, 140)) < 0.3)
-    cells[:, 7] = products.LARGEST
+    cells = rng.integers(-rating_rows.LARGEST_ENTRY, rating_rows.LARGEST_ENTRY + 1, (500, 140)) * (
+        rng.random((500, 140)) < 0.3
+    )
+    cells[:, 7] = rating_rows.LARGEST_ENTRY
     table = sparse.csr_array(cells)
     exact = (cells.T @ cells)[np.triu_indices(140, 0 if diagonal else 1)]
-    monkeypatch.setattr(products, "_CELLS", 140 * 64)
-    monkeypatch.setattr(products, "_USERS", 200)  # several sums of floats, added up as whole numbers
-    np.testing.assert_array_equal(products.dense_sums(table, diagonal=diagonal), exact)
-    np.testing.assert_array_equal(products.sparse_sums(table, diagonal=diagonal), exact)
-    np.testing.assert_array_equal(products.product_sums(table, diagonal=diagonal), exact)
-    matrix = products.as_matrix(exact.astype(np.float64), 140, diagonal=diagonal)
+    monkeypatch.setattr(rating_rows, "_CELLS", 140 * 64)
+    monkeypatch.setattr(rating_rows, "_USERS", 200)  # several sums of floats, added up as whole numbers
+    np.testing.assert_array_equal(rating_rows.dense_sums(table, diagonal=diagonal), exact)
+    np.testing.assert_array_equal(rating_rows.sparse_sums(table, diagonal=diagonal), exact)
+    np.testing.assert_array_equal(rating_rows.product_sums(table, diagonal=diagonal), exact)
+    matrix = rating_rows.as_matrix(exact.astype(np.float64), 140, diagonal=diagonal)
     np.testing.assert_array_equal(matrix, cells.T @ cells - (0 if diagonal else np.diag(np.diag(cells.T @ cells))))
 
 
 def test_floats_hold_the_largest_sum_of_products() -> None:
-    assert products._USERS * products.LARGEST**2 <= 1 << 53
-    assert CLIP // COARSE == products.LARGEST
+    assert rating_rows._USERS * rating_rows.LARGEST_ENTRY**2 <= 1 << 53
+    assert CLIP // COARSE == rating_rows.LARGEST_ENTRY
 
 
 def test_sparse_products_are_taken_where_they_are_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "dense_sums", lambda rows, diagonal: "dense")
-    monkeypatch.setattr(products, "sparse_sums", lambda rows, diagonal: "sparse")
+    monkeypatch.setattr(rating_rows, "dense_sums", lambda rows, diagonal: "dense")
+    monkeypatch.setattr(rating_rows, "sparse_sums", lambda rows, diagonal: "sparse")
     one_each = sparse.csr_array(np.eye(100, dtype=np.int64))
-    assert products.product_sums(one_each, diagonal=True) == "sparse"
-    assert products.product_sums(sparse.csr_array(np.ones((100, 100), dtype=np.int64)), diagonal=True) == "dense"
+    assert rating_rows.product_sums(one_each, diagonal=True) == "sparse"
+    assert rating_rows.product_sums(sparse.csr_array(np.ones((100, 100), dtype=np.int64)), diagonal=True) == "dense"
 
 
 # --- what one user moves
@@ -141,9 +135,9 @@ def test_known_lengths_of_one_users_products() -> None:
     """z = (2, 2, 2, 2): the upper triangle of z z^T, and what stands above the diagonal alone."""
     rows = np.array([[5.0, 5.0, 5.0, 5.0]])
     pairs = PairMoments(4, (0, 1, 2, 3), FIXED, 1.0, DELTA)
-    off = math.sqrt(sum(int(x) ** 2 for x in pairs.totals(rows))) * float(pairs.step)
+    off = math.sqrt(sum(int(x) ** 2 for x in pairs.totals(rows))) * float(pairs.noise_law.step)
     assert off == pytest.approx(9.797959, abs=1e-6)
-    assert pairs.sd == pytest.approx(9.797959, abs=1e-6)
+    assert pairs.noise_law.sd == pytest.approx(9.797959, abs=1e-6)
     moments = RatingMoments(4, 2, FIXED, 1.0, DELTA, most_items=4, shares=(1.0, 1e-9, 1e-9, 1e-9))
     upper = math.sqrt(sum(int(x) ** 2 for x in moments.totals(rows)[:10])) * float(moments.step**2)
     assert upper == pytest.approx(12.649111, abs=1e-6)
@@ -152,7 +146,7 @@ def test_known_lengths_of_one_users_products() -> None:
 
 def test_deviations_are_those_of_the_formulas() -> None:
     many = tuple(range(1000))
-    assert PairMoments(1000, many, OWN, 0.5, DELTA).sd == pytest.approx(16.0 / math.sqrt(2.0) / 0.5, rel=1e-3)
+    assert PairMoments(1000, many, OWN, 0.5, DELTA).noise_law.sd == pytest.approx(16.0 / math.sqrt(2.0) / 0.5, rel=1e-3)
     offsets = OffsetSums(9, OWN, 0.5, DELTA, norm=8.0, mask=0.25).release(as_csr([], 9)).value
     assert (offsets.value_sd, offsets.count_sd) == (pytest.approx(16.0), pytest.approx(64.0))
     moments = RatingMoments(1000, 500, OWN, 0.5, DELTA)

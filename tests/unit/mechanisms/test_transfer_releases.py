@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidInput
 from tacit.guarantees import ONE_USER, LossKind
-from tacit.guarantees.gaussian import epsilon_of_gaussian
+from tacit.guarantees.concentrated import epsilon_of_gaussian
 from tacit.mechanisms import (
     RatingMoments,
     ReplayedNoise,
     TotalsOnDemand,
 )
-from tacit.mechanisms.samplers import rounded_gaussian
+from tacit.mechanisms.grid import GridNoise
 from tests.unit.mechanisms.test_rating_bounds import as_csr, odd_cells
 from tests.unit.mechanisms.transfer_tables import (
     DELTA,
@@ -50,23 +50,23 @@ def test_the_guarantee_is_the_gaussian_loss_of_the_whole_release(mechanism: Any)
 def test_every_number_gets_fresh_noise_of_its_variance(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Fraction, int]] = []
 
-    def noted(variance: Fraction, count: int, noise: Any) -> NDArray[np.int64]:
-        asked.append((variance, count))
+    def noted(law: GridNoise, count: int, noise: Any) -> NDArray[np.int64]:
+        asked.append((law.width, count))
         return np.full(count, 1000 * len(asked), dtype=np.int64)
 
-    monkeypatch.setattr(rounded_gaussian, "sample", noted)
+    monkeypatch.setattr(GridNoise, "sample", noted)
     rows = np.array([[1.0, 5.0, math.nan, 2.0, math.nan, 4.0]])
     seen = mechanism.release(rows).value.steps - mechanism.totals(rows)
     if isinstance(mechanism, RatingMoments):
-        assert asked == list(zip(mechanism.variances_in_steps, (21, 6, 6, 3), strict=True))
+        assert asked == list(zip((law.width for law in mechanism.noise_laws), (21, 6, 6, 3), strict=True))
         assert seen.tolist() == [1000] * 21 + [2000] * 6 + [3000] * 6 + [4000] * 3
     else:
-        assert asked == [(mechanism.variance_in_steps, mechanism.length)]
+        assert asked == [(mechanism.noise_law.width, mechanism.length)]
         assert seen.tolist() == [1000] * mechanism.length
 
 
 def test_noisy_numbers_are_read_in_the_units_of_the_ratings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounded_gaussian, "sample", lambda variance, count, noise: np.zeros(count, dtype=np.int64))
+    monkeypatch.setattr(GridNoise, "sample", lambda law, count, noise: np.zeros(count, dtype=np.int64))
     rows = np.array([[1.0, 3.0, math.nan, math.nan, math.nan, math.nan], [math.nan, 4.0, 5.0, 3.0, math.nan, math.nan]])
     offsets = OFFSETS.release(rows).value
     np.testing.assert_allclose(offsets.values, [-1.0, 1.0, 1.0, -1.0, 0.0, 0.0])

@@ -20,8 +20,8 @@ from tacit.mechanisms import (
     RatingMoments,
     ReplayedNoise,
 )
-from tacit.mechanisms.rating_bounds import CLIP
-from tacit.mechanisms.samplers import rounded_gaussian
+from tacit.mechanisms.grid import GridNoise
+from tacit.mechanisms.rating_rows import CLIP
 from tests.contracts.mechanism import SECRET
 from tests.unit.mechanisms.test_rating_bounds import as_csr, odd_cells
 from tests.unit.mechanisms.transfer_tables import (
@@ -62,7 +62,7 @@ def test_settings_reach_the_step_they_are_meant_for() -> None:
 
 
 def noisy(counts: list[int]) -> NoisyOffsets:
-    return NoisyOffsets(np.array([10**9 - i for i in range(6)] + counts), OFFSETS.step, Fraction(1, 2), 1.0)
+    return NoisyOffsets(np.array([10**9 - i for i in range(6)] + counts), OFFSETS.noise_law.step, Fraction(1, 2), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -106,18 +106,18 @@ def test_a_head_larger_than_the_catalogue_is_the_catalogue() -> None:
 def test_both_steps_draw_noise_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Fraction, int]] = []
 
-    def noted(variance: Fraction, count: int, noise: Any) -> NDArray[np.int64]:
-        asked.append((variance, count))
+    def noted(law: GridNoise, count: int, noise: Any) -> NDArray[np.int64]:
+        asked.append((law.width, count))
         return np.zeros(count, dtype=np.int64)
 
-    monkeypatch.setattr(rounded_gaussian, "sample", noted)
+    monkeypatch.setattr(GridNoise, "sample", noted)
     value = TRANSFER.release(np.full((2, ITEMS), 3.0)).value
     assert asked == [
-        (TRANSFER.offsets.variance_in_steps, 2 * ITEMS),
-        (TRANSFER.pairs(range(3)).variance_in_steps, 3),
+        (TRANSFER.offsets.noise_law.width, 2 * ITEMS),
+        (TRANSFER.pairs(range(3)).noise_law.width, 3),
     ]
-    assert value.pair_sd == TRANSFER.pairs(range(3)).sd
-    assert value.offsets.sd == TRANSFER.offsets.sd
+    assert value.pair_sd == TRANSFER.pairs(range(3)).noise_law.sd
+    assert value.offsets.sd == TRANSFER.offsets.noise_law.sd
 
 
 def test_the_steps_cost_at_most_mu_together_for_every_head(rng: np.random.Generator) -> None:
@@ -223,7 +223,7 @@ def test_a_table_of_blocks_is_refused(mechanism: Any) -> None:
 
 
 def test_nothing_is_drawn_before_the_table_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounded_gaussian, "sample", lambda *_: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(GridNoise, "sample", lambda *_: pytest.fail("noise was drawn"))
     with pytest.raises(InvalidInput):
         TRANSFER.release(np.full((1, 5), 1.0))
 
@@ -231,10 +231,12 @@ def test_nothing_is_drawn_before_the_table_is_accepted(monkeypatch: pytest.Monke
 def test_the_law_of_a_number_is_stated() -> None:
     total = 12_345
     for mechanism in (OFFSETS, PAIRS):
-        sd = math.sqrt(mechanism.variance_in_steps)
-        assert float(mechanism.pmf(total, total)) == pytest.approx(1.0 / sd / math.sqrt(2 * math.pi), rel=1e-9)
-        assert float(mechanism.pmf(total + round(sd), total)) == pytest.approx(
+        sd = math.sqrt(mechanism.noise_law.width)
+        assert float(mechanism.noise_law.pmf(total, total)) == pytest.approx(
+            1.0 / sd / math.sqrt(2 * math.pi), rel=1e-9
+        )
+        assert float(mechanism.noise_law.pmf(total + round(sd), total)) == pytest.approx(
             math.exp(-0.5) / sd / math.sqrt(2 * math.pi), rel=1e-3
         )
-    sd = math.sqrt(MOMENTS.variances_in_steps[3])
-    assert float(MOMENTS.pmf(5, 5, 3)) == pytest.approx(math.erf(0.5 / sd / math.sqrt(2.0)), rel=1e-9)
+    sd = math.sqrt(MOMENTS.noise_laws[3].width)
+    assert float(MOMENTS.noise_laws[3].pmf(5, 5)) == pytest.approx(math.erf(0.5 / sd / math.sqrt(2.0)), rel=1e-9)

@@ -9,9 +9,9 @@ from scipy import sparse
 
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.mechanisms import FeatureBox
-from tacit.mechanisms import hyperplane_tree as planes
-from tacit.mechanisms.feature_box import STEPS
-from tacit.mechanisms.hyperplane_tree import WholeRows, directions
+from tacit.mechanisms import tree_prototypes as planes
+from tacit.mechanisms.inputs import RADIUS_STEPS as STEPS
+from tacit.mechanisms.tree_prototypes import WholeRows, directions
 from tests.contracts.mechanism import SECRET
 from tests.unit.mechanisms.trees import BOX, tree
 
@@ -87,7 +87,7 @@ def test_a_radius_without_steps_is_refused(radius: float) -> None:
 def test_a_box_of_too_many_users_is_refused_by_its_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="fewer than"):
         BOX.bounded(np.broadcast_to(0.0, (1 << 28, 3)))
-    monkeypatch.setattr("tacit.mechanisms.feature_box.MOST_USERS", 4)
+    monkeypatch.setattr("tacit.mechanisms.inputs.MOST_FEATURE_USERS", 4)
     assert BOX.bounded(np.zeros((3, 3))).shape == (3, 3)
     for rows in (np.zeros((4, 3)), [[0.0, 0.0, 0.0]] * 4):
         with pytest.raises(InvalidInput, match="fewer than"):

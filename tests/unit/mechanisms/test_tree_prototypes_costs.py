@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.guarantees.zcdp import epsilon_of_rho, rho_for
+from tacit.guarantees.concentrated import epsilon_of_rho, rho_for
 from tacit.mechanisms import FeatureBox, ReplayedNoise, TreePrototypes
-from tacit.mechanisms.feature_box import STEPS
-from tacit.mechanisms.hyperplane_tree import Tree, WholeRows, grow
-from tacit.mechanisms.tree_prototypes import NoisyAnswers
+from tacit.mechanisms.inputs import RADIUS_STEPS as STEPS
+from tacit.mechanisms.tree_prototypes import NoisyAnswers, Tree, WholeRows, grow
 from tests.unit.mechanisms.trees import BOX, DELTA, PROFILES, groups, tree
 
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind
 from tacit.mechanisms import SYSTEM_NOISE, FeatureBox, ReplayedNoise, TreePrototypes
-from tacit.mechanisms.profile_bounds import ProfileBounds
+from tacit.mechanisms.inputs import ProfileBounds
 from tests.unit.mechanisms.trees import BOX, DELTA, PROFILES, groups, tree
 
 # --- releases

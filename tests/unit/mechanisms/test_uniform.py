@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.mechanisms import ReplayedNoise
-from tacit.mechanisms.samplers.uniform import below, below_each
+from tacit.mechanisms.samplers.coins import below, below_each
 from tests.unit.mechanisms.scripted import ScriptedNoise, native
 
 

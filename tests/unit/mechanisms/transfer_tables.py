@@ -16,7 +16,7 @@ from tacit.mechanisms import (
     RatingMoments,
     TransferMoments,
 )
-from tacit.mechanisms.rating_bounds import COARSE
+from tacit.mechanisms.rating_rows import COARSE
 from tests.unit.mechanisms.test_rating_bounds import odd_cells, slow_cut, slow_row
 
 OWN, FIXED = RatingBounds(1.0, 5.0), RatingBounds(1.0, 5.0, centre=3.0)
@@ -83,9 +83,9 @@ def costs(mechanism: Any, change: NDArray[np.int64]) -> Fraction:
     if isinstance(mechanism, RatingMoments):
         triangle = mechanism.items * (mechanism.items + 1) // 2
         parts = np.split(change, np.cumsum([triangle, mechanism.items, mechanism.items]))
-        variances = mechanism.variances_in_steps
+        variances = tuple(law.width for law in mechanism.noise_laws)
     else:
-        parts, variances = [change], (mechanism.variance_in_steps,)
+        parts, variances = [change], (mechanism.noise_law.width,)
     squares = [sum(x * x for x in part.tolist()) for part in parts]
     spent = sum((square / variance for square, variance in zip(squares, variances, strict=True)), Fraction(0))
     return spent / Fraction(mechanism.mu) ** 2

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.mechanisms import FeatureBox, TreePrototypes
-from tacit.mechanisms.profile_bounds import ProfileBounds
+from tacit.mechanisms.inputs import ProfileBounds
 
 DELTA = 1e-6
 BOX = FeatureBox.cube(3, -1.0, 1.0)

@@ -14,11 +14,9 @@ import pytest
 from tacit.errors import InvalidInput, InvalidMessage, InvalidParameter, UnknownName
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, epsilon_of_gaussian, epsilon_of_rho, nothing
 from tacit.messages.cross_domain import Replacements, TransferModel
-from tacit.models.cross_domain.bridge import bridge
-from tacit.models.cross_domain.factor_posterior import factor_posterior
-from tacit.models.cross_domain.honest_x_map import honest_x_map
-from tacit.models.cross_domain.offsets import offsets
-from tacit.models.cross_domain.settings import TransferSettings
+from tacit.models.cross_domain.transfer import TransferSettings, offsets
+from tacit.models.cross_domain.transfer_models import bridge, factor_posterior, honest_x_map
+from tests.releases import message_of
 
 MU = 0.4
 PROMISE = Guarantee(
@@ -35,7 +33,7 @@ OWN = TransferSettings(centre=None)
 
 def transfer(model: Any = None) -> TransferModel:
     made = factor_posterior(D, N, 2.0, 2.0, np.arange(8), GRAM, 3.0, 4, TransferSettings()) if model is None else model
-    return TransferModel(SOURCE, TARGET, made, PROMISE)
+    return message_of(TransferModel, SOURCE, TARGET, made, PROMISE)
 
 
 def every_kind() -> list[TransferModel]:
@@ -48,7 +46,7 @@ def every_kind() -> list[TransferModel]:
 
 
 def replacements() -> Replacements:
-    return Replacements((1, 2, 3), (10, 20, 30), (1, 1, 0), (1.0, 5.0), PROMISE)
+    return message_of(Replacements, (1, 2, 3), (10, 20, 30), (1, 1, 0), (1.0, 5.0), PROMISE)
 
 
 @pytest.mark.parametrize("message", every_kind(), ids=lambda message: message.kind)
@@ -116,7 +114,7 @@ def test_it_says_where_directions_link_nothing() -> None:
     assert message.directions > 0
     assert message.crossing == 0
     assert TransferModel.from_json(message.to_json()).remark == message.remark
-    assert "nothing but averages" in message.remark
+    assert "only averages" in message.remark
     assert message.predict(PROFILE) == pytest.approx(transfer(message.model.offsets).predict(PROFILE), abs=1e-9)  # type: ignore[attr-defined]
 
 
@@ -127,7 +125,7 @@ def test_it_says_what_it_promises_and_whether_taste_is_carried_over() -> None:
     message = transfer(silent)
     assert message.directions == 0
     assert message.remark in repr(message)
-    assert "nothing but averages" in message.remark
+    assert "only averages" in message.remark
     assert message.predict(PROFILE) == transfer(silent.offsets).predict(PROFILE)
 
 
@@ -154,7 +152,7 @@ def test_a_profile_is_a_mapping(profile: Any) -> None:
 @pytest.mark.parametrize("texts", [False, True], ids=["numbers", "texts"])
 def test_a_number_and_the_same_number_as_text_are_one_item(texts: bool) -> None:
     ids = [str(item) if texts else item for item in (-1, 2, 3, 4, 5, 6, 7, 2**53)]
-    message = TransferModel(tuple(ids[:4]), tuple(ids[4:]), transfer().model, PROMISE)
+    message = message_of(TransferModel, tuple(ids[:4]), tuple(ids[4:]), transfer().model, PROMISE)
     mine = dict(zip(ids[:5], (5.0, 2.0, 4.0, 1.0, 3.0), strict=True))
     other = {int(item) if texts else str(item): value for item, value in mine.items()}
     assert message.predict(other) == message.predict(mine) != message.predict({})
@@ -209,13 +207,13 @@ def test_replacements_are_written_and_read_again(tmp_path: Path) -> None:
         "format": "tacit replacements/1", "source": [1, 2, 3], "target": [10, 20, 30], "chosen": [1, 1, 0], "scale": [1.0, 5.0],
         "guarantee": PROMISE.to_json(),
     }  # fmt: skip
-    assert table != Replacements((1, 2, 3), (10, 20, 30), (1, 1, 1), (1.0, 5.0), PROMISE)
+    assert table != message_of(Replacements, (1, 2, 3), (10, 20, 30), (1, 1, 1), (1.0, 5.0), PROMISE)
 
 
 def test_a_message_that_promises_nothing_says_so() -> None:
     silent = nothing(ONE_USER, "noise was left out")
-    assert "no guarantee" in repr(Replacements((1,), (2,), (0,), (1.0, 5.0), silent))
-    model = replace(transfer(), guarantee=silent)
+    assert "no guarantee" in repr(message_of(Replacements, (1,), (2,), (0,), (1.0, 5.0), silent))
+    model = _under(silent, transfer())
     assert TransferModel.from_json(model.to_json()).guarantee == silent
     assert "no guarantee" in repr(model)
 
@@ -267,7 +265,14 @@ def test_a_promise_that_does_not_follow_from_its_loss_is_refused(
         with pytest.raises(InvalidMessage, match=r"follows from delta and the loss at \$\.guarantee"):
             type(message).from_json(written)
         with pytest.raises(InvalidMessage, match="follows from delta"):
-            replace(message, guarantee=promise)
+            _under(promise, message)
+
+
+def _under(promise: Guarantee, message: Any) -> Any:
+    """The same message, released under another guarantee."""
+    if isinstance(message, TransferModel):
+        return message_of(TransferModel, message.source, message.target, message.model, promise)
+    return message_of(Replacements, message.source, message.target, message.chosen, message.scale, promise)
 
 
 def _with(**changed: Any) -> Callable[[dict[str, Any]], Any]:
@@ -421,7 +426,7 @@ def test_a_file_that_is_no_message_is_refused(content: bytes, tmp_path: Path) ->
 
 def test_a_file_that_is_too_long_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = transfer().save(tmp_path / "model.json")
-    monkeypatch.setattr("tacit.messages.cross_domain_parts._MOST_BYTES", path.stat().st_size - 1)
+    monkeypatch.setattr("tacit.messages.cross_domain._MOST_BYTES", path.stat().st_size - 1)
     with pytest.raises(InvalidMessage, match="at most"):
         TransferModel.load(path)
     with pytest.raises(FileNotFoundError):
@@ -442,12 +447,12 @@ def test_a_model_must_fit_its_catalogues_and_be_of_a_known_kind() -> None:
     model = transfer().model
     for source, target in ((SOURCE[:3], TARGET), (SOURCE, TARGET[:3]), (SOURCE[:3], (*TARGET, "more"))):
         with pytest.raises(InvalidMessage):
-            TransferModel(source, target, model, PROMISE)
+            message_of(TransferModel, source, target, model, PROMISE)
     for wrong in (None, 5, TransferSettings()):
         with pytest.raises(InvalidMessage):
-            TransferModel(SOURCE, TARGET, wrong, PROMISE)  # type: ignore[arg-type]
+            message_of(TransferModel, SOURCE, TARGET, wrong, PROMISE)  # type: ignore[arg-type]
     with pytest.raises(InvalidMessage):
-        TransferModel(SOURCE, TARGET, model, None)  # type: ignore[arg-type]
+        message_of(TransferModel, SOURCE, TARGET, model, None)  # type: ignore[arg-type]
 
 
 def test_a_release_of_noise_alone_still_makes_a_message_on_any_scale() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import InvalidMessage, InvalidParameter, MissingExtra
-from tacit.messages.federated_prototypes_frame import (
+from tacit.messages.federated_prototypes.frame import (
     MAGIC,
     MOST_HEADER,
     SIGNATURE_BYTES,

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.entity.uploads import prototype_mechanism
+from tacit.entity.federated_prototypes import prototype_mechanism
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.guarantees import LossKind, epsilon_of_rho, rho_for
-from tacit.guarantees.zcdp import epsilon_within
-from tacit.mechanisms import hyperplane_tree, partition, profile_bounds, tree_prototypes
-from tacit.mechanisms.samplers import discrete_laplace
-from tacit.messages import federated_prototypes_limits as limits
-from tacit.messages import fields
+from tacit.guarantees.concentrated import epsilon_within
+from tacit.mechanisms import inputs, partition, tree_prototypes
+from tacit.mechanisms import tree_prototypes as hyperplane_tree
+from tacit.mechanisms.samplers import integers
+from tacit.messages import values
 from tacit.messages.federated_prototypes import (
     Manifest,
     Member,
@@ -31,6 +31,7 @@ from tacit.messages.federated_prototypes import (
     role_for,
     sign,
 )
+from tacit.messages.federated_prototypes import terms as limits
 from tests.unit.federated_world import ITEMS, PROTOTYPES, World, key_of
 
 MECHANISMS = ("moments", "grid", "tree")
@@ -222,7 +223,7 @@ def test_how_many_digits_are_expected_is_said_once() -> None:
     with pytest.raises(InvalidParameter, match="expected 64 hexadecimal digits"):
         replace(manifest(), catalogue="abc")
     with pytest.raises(InvalidMessage, match="expected 2 to 8 hexadecimal digits"):
-        fields.hexadecimal("xyz", "$", least=2, most=8)
+        values.hexadecimal("xyz", "$", least=2, most=8)
 
 
 def test_two_entities_with_one_name_or_one_key_are_refused() -> None:
@@ -344,14 +345,14 @@ def test_the_warning_is_at_the_bound_of_a_unit_row() -> None:
 
 def test_the_limits_of_prototypes_are_those_of_their_mechanisms() -> None:
     """Messages reach no mechanism: what they know of one is written twice, and is the same here."""
-    assert limits.STEPS == profile_bounds.STEPS
+    assert limits.STEPS == inputs.VALUE_STEPS
     assert limits.MOST_DEPTH == hyperplane_tree.MOST_DEPTH
     assert limits.MOST_DIMENSIONS == partition.MOST_DIMENSIONS
     assert limits._LONGEST == tree_prototypes._LONGEST
     assert limits._COUNTS == tree_prototypes._COUNTS
-    discrete_laplace.require_drawable(limits._WIDEST)
+    integers.require_drawable_discrete_laplace(limits._WIDEST)
     with pytest.raises(InvalidParameter):
-        discrete_laplace.require_drawable(limits._WIDEST + Fraction(1, 23))
+        integers.require_drawable_discrete_laplace(limits._WIDEST + Fraction(1, 23))
 
 
 def drawable(made: Manifest) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.messages.federated_prototypes import Code, Manifest, Refused, Reply, open_frame, sign
-from tacit.messages.federated_prototypes_replies import entry_of, most_bytes, read_reply, read_sender
+from tacit.messages.federated_prototypes.replies import entry_of, most_bytes, read_reply, read_sender
 from tests.unit.federated_world import ITEMS, World, key_of, resigned
 
 Arrays = dict[str, NDArray[Any]]

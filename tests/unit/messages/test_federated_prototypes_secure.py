@@ -10,40 +10,46 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InvalidMessage
-from tacit.messages.federated_prototypes_frame import open_frame, sign
-from tacit.messages.federated_prototypes_secure import Keys, Masked, Shares, Unmask, pack, unpack
-from tacit.models.secure_sum import SHARE_BYTES, SumSession
-from tacit.models.secure_sum.masks import new_private, public_of
+from tacit.messages.federated_prototypes.frame import open_frame, sign
+from tacit.messages.federated_prototypes.secure_sum import (
+    MaskedUpload,
+    PublicKeys,
+    SealedShares,
+    UnmaskingShares,
+    pack,
+    unpack,
+)
+from tacit.models.secure_sum import SHARE_BYTES, SumSession, new_private, public_of
 from tests.unit.server.secure_runs import key_of, names, session_of
 
 THREE = names(3)
 SESSION = session_of(3, 3)
 KEY = key_of("e00")
-KEYS = Keys("e00", public_of(b"s" * 32), (public_of(b"a" * 32), public_of(b"b" * 32)), (b"c" * 32, b"d" * 32))
-SHARES = Shares("e00", {name: bytes([place]) * SESSION.parcel_bytes for place, name in enumerate(THREE)})
-MASKED = Masked("e00", "gram", np.array([0, 1, 2**64 - 1], dtype=np.uint64))
-UNMASK = Unmask("e00", "gram", {name: bytes([place]) * SHARE_BYTES for place, name in enumerate(THREE)})
+KEYS = PublicKeys("e00", public_of(b"s" * 32), (public_of(b"a" * 32), public_of(b"b" * 32)), (b"c" * 32, b"d" * 32))
+SHARES = SealedShares("e00", {name: bytes([place]) * SESSION.parcel_bytes for place, name in enumerate(THREE)})
+MASKED = MaskedUpload("e00", "gram", np.array([0, 1, 2**64 - 1], dtype=np.uint64))
+UNMASK = UnmaskingShares("e00", "gram", {name: bytes([place]) * SHARE_BYTES for place, name in enumerate(THREE)})
 MESSAGES: dict[str, tuple[bytes, Callable[[SumSession, bytes], Any]]] = {
-    "keys": (KEYS.signed(SESSION, KEY), Keys.read),
-    "shares": (SHARES.signed(SESSION, KEY), lambda session, data: Shares.read(session, data, THREE)),
+    "keys": (KEYS.signed(SESSION, KEY), PublicKeys.read),
+    "shares": (SHARES.signed(SESSION, KEY), lambda session, data: SealedShares.read(session, data, THREE)),
     "masked": (
         MASKED.signed(SESSION, KEY, THREE),
-        lambda session, data: Masked.read(session, data, "gram", THREE, 3),
+        lambda session, data: MaskedUpload.read(session, data, "gram", THREE, 3),
     ),
     "unmask": (
         UNMASK.signed(SESSION, KEY, THREE),
-        lambda session, data: Unmask.read(session, data, "gram", THREE, THREE),
+        lambda session, data: UnmaskingShares.read(session, data, "gram", THREE, THREE),
     ),
 }
 each = pytest.mark.parametrize("kind", MESSAGES)
 
 
 def test_what_was_written_is_read() -> None:
-    assert Keys.read(SESSION, MESSAGES["keys"][0]) == KEYS
-    assert Shares.read(SESSION, MESSAGES["shares"][0], reversed(THREE)) == SHARES
-    masked = Masked.read(SESSION, MESSAGES["masked"][0], "gram", THREE, 3)
+    assert PublicKeys.read(SESSION, MESSAGES["keys"][0]) == KEYS
+    assert SealedShares.read(SESSION, MESSAGES["shares"][0], reversed(THREE)) == SHARES
+    masked = MaskedUpload.read(SESSION, MESSAGES["masked"][0], "gram", THREE, 3)
     assert (masked.entity, masked.upload, masked.values.tolist()) == ("e00", "gram", [0, 1, 2**64 - 1])
-    assert Unmask.read(SESSION, MESSAGES["unmask"][0], "gram", THREE, THREE) == UNMASK
+    assert UnmaskingShares.read(SESSION, MESSAGES["unmask"][0], "gram", THREE, THREE) == UNMASK
 
 
 @each
@@ -102,33 +108,33 @@ def test_any_changed_byte_is_noticed(kind: str) -> None:
 
 def test_messages_are_read_for_one_purpose_only() -> None:
     with pytest.raises(InvalidMessage, match="not for the entities"):
-        Shares.read(SESSION, MESSAGES["shares"][0], THREE[:2])
+        SealedShares.read(SESSION, MESSAGES["shares"][0], THREE[:2])
     with pytest.raises(InvalidMessage, match="upload"):
-        Masked.read(SESSION, MESSAGES["masked"][0], "popularity", THREE, 3)
+        MaskedUpload.read(SESSION, MESSAGES["masked"][0], "popularity", THREE, 3)
     with pytest.raises(InvalidMessage, match="sharers"):
-        Masked.read(SESSION, MESSAGES["masked"][0], "gram", THREE[:2], 3)
+        MaskedUpload.read(SESSION, MESSAGES["masked"][0], "gram", THREE[:2], 3)
     with pytest.raises(InvalidMessage, match="shape"):
-        Masked.read(SESSION, MESSAGES["masked"][0], "gram", THREE, 4)
+        MaskedUpload.read(SESSION, MESSAGES["masked"][0], "gram", THREE, 4)
     with pytest.raises(InvalidMessage, match="upload"):
-        Unmask.read(SESSION, MESSAGES["unmask"][0], "popularity", THREE, THREE)
+        UnmaskingShares.read(SESSION, MESSAGES["unmask"][0], "popularity", THREE, THREE)
     with pytest.raises(InvalidMessage, match="survivors"):
-        Unmask.read(SESSION, MESSAGES["unmask"][0], "gram", THREE[:2], THREE)
+        UnmaskingShares.read(SESSION, MESSAGES["unmask"][0], "gram", THREE[:2], THREE)
     with pytest.raises(InvalidMessage, match="shape"):
-        Unmask.read(SESSION, MESSAGES["unmask"][0], "gram", THREE, THREE[:2])
+        UnmaskingShares.read(SESSION, MESSAGES["unmask"][0], "gram", THREE, THREE[:2])
 
 
 def test_a_key_for_two_purposes_or_none_is_refused() -> None:
     masking = KEYS.masking
     for keys in (
-        Keys("e00", masking[0], masking, KEYS.commitments),
-        Keys("e00", KEYS.sealing, (masking[0], masking[0]), KEYS.commitments),
-        Keys("e00", KEYS.sealing, masking[:1], KEYS.commitments),
-        Keys("e00", KEYS.sealing, masking, (*KEYS.commitments, b"e" * 32)),
-        Keys("e00", bytes(32), masking, KEYS.commitments),
-        Keys("e00", KEYS.sealing, (masking[0], bytes(32)), KEYS.commitments),
+        PublicKeys("e00", masking[0], masking, KEYS.commitments),
+        PublicKeys("e00", KEYS.sealing, (masking[0], masking[0]), KEYS.commitments),
+        PublicKeys("e00", KEYS.sealing, masking[:1], KEYS.commitments),
+        PublicKeys("e00", KEYS.sealing, masking, (*KEYS.commitments, b"e" * 32)),
+        PublicKeys("e00", bytes(32), masking, KEYS.commitments),
+        PublicKeys("e00", KEYS.sealing, (masking[0], bytes(32)), KEYS.commitments),
     ):
         with pytest.raises(InvalidMessage):
-            Keys.read(SESSION, keys.signed(SESSION, KEY))
+            PublicKeys.read(SESSION, keys.signed(SESSION, KEY))
 
 
 def test_messages_show_no_shares() -> None:
@@ -164,6 +170,6 @@ def test_names_out_of_order_or_twice_are_refused() -> None:
 
 def test_private_keys_stay_out_of_messages() -> None:
     private = new_private()
-    data = Keys("e00", public_of(private), KEYS.masking, KEYS.commitments).signed(SESSION, KEY)
+    data = PublicKeys("e00", public_of(private), KEYS.masking, KEYS.commitments).signed(SESSION, KEY)
     assert private not in data
     assert private.hex().encode() not in data

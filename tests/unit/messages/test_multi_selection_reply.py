@@ -8,7 +8,7 @@ import pytest
 
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.messages.multi_selection import ModelKind, Reply
-from tacit.models.local_models import LinearMap, PrincipalComponents
+from tacit.models.multi_selection import LinearMap, PrincipalComponents
 
 MAP = LinearMap(np.array([[1.0, 0.5, -2.0], [0.25, 3.0, 4.0]]))
 

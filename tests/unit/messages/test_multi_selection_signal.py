@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidMessage, InvalidParameter
-from tacit.guarantees import Neighbours, Release, metric, pure
+from tacit.guarantees import Neighbours, metric, pure
 from tacit.guarantees.neighbours import ONE_PROFILE
 from tacit.mechanisms import GridVector, ReplayedNoise, VectorLaplace
-from tacit.messages.multi_selection import MOST_STEPS, Request, Signal, exact_eta
-from tacit.messages.multi_selection_signal import SIMULATED
+from tacit.messages.multi_selection import MOST_STEPS, SIMULATED, Request, Signal, exact_eta
+from tests.releases import message_of, release_of
 
 TENTH = Fraction(1, 10)
-SMALL = Signal(np.array([1, -2, 70_000]), 20, TENTH)
+SMALL = message_of(Signal, np.array([1, -2, 70_000]), 20, TENTH)
 SECRET = 1_234_567  # a step that must not be seen in any text
 
 
@@ -36,7 +36,7 @@ def test_a_small_request_has_the_bytes_that_were_written_by_hand() -> None:
 
 @pytest.mark.parametrize(("flags", "simulated", "empty"), [(1, True, False), (2, False, True)])
 def test_each_flag_has_its_bit(flags: int, simulated: bool, empty: bool) -> None:
-    signal = Signal(np.zeros(3, dtype=np.int64), 20, TENTH, simulated, empty)
+    signal = message_of(Signal, np.zeros(3, dtype=np.int64), 20, TENTH, simulated, empty)
     assert signal.to_bytes()[2] == flags
     again = Signal.from_bytes(signal.to_bytes())
     assert (again.simulated, again.empty) == (simulated, empty)
@@ -44,7 +44,7 @@ def test_each_flag_has_its_bit(flags: int, simulated: bool, empty: bool) -> None
 
 def test_a_request_for_38_features_has_168_bytes_whatever_it_says() -> None:
     noisy = Signal.from_release(VectorLaplace(38, TENTH).release([0.0] * 38), TENTH)
-    for signal in (noisy, Signal.nothing(38, TENTH), Signal(np.full(38, MOST_STEPS), 20, Fraction(10))):
+    for signal in (noisy, Signal.nothing(38, TENTH), message_of(Signal, np.full(38, MOST_STEPS), 20, Fraction(10))):
         assert len(Request(signal, 5, 1).to_bytes()) == 168
         assert len(signal.to_bytes()) == 168
 
@@ -57,7 +57,7 @@ def test_a_memo_is_no_request_and_a_request_no_memo() -> None:
 
 
 def test_values_are_steps_times_the_grid() -> None:
-    signal = Signal(np.array([1 << 20, -(1 << 19), 3]), 20, TENTH)
+    signal = message_of(Signal, np.array([1 << 20, -(1 << 19), 3]), 20, TENTH)
     assert signal.values.tolist() == [1.0, -0.5, 3 / 2**20]
     assert signal.values.dtype == np.float64
     assert signal.dimension == 3
@@ -68,13 +68,13 @@ def test_equal_signals_are_equal_values() -> None:
     assert again == SMALL
     assert len({again, SMALL}) == 1
     assert Request(again) == Request(SMALL)
-    assert Signal(np.array([1, -2, 70_001]), 20, TENTH) != SMALL
+    assert message_of(Signal, np.array([1, -2, 70_001]), 20, TENTH) != SMALL
     assert SMALL != "a text"
 
 
 def test_steps_cannot_be_changed_afterwards() -> None:
     raw = np.array([1, 2, 3])
-    signal = Signal(raw, 20, TENTH)
+    signal = message_of(Signal, raw, 20, TENTH)
     raw[0] = 9
     assert signal.steps.tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="read-only"):
@@ -85,7 +85,7 @@ def test_steps_cannot_be_changed_afterwards() -> None:
 
 
 def test_the_guarantee_follows_from_the_header() -> None:
-    signal = Signal(np.zeros(38, dtype=np.int32), 20, Fraction(1, 20))
+    signal = message_of(Signal, np.zeros(38, dtype=np.int32), 20, Fraction(1, 20))
     assert signal.guarantee.epsilon == 20.0
     assert signal.guarantee.per_distance
     assert signal.guarantee.protects == Neighbours.features("L1")
@@ -95,7 +95,7 @@ def test_the_guarantee_follows_from_the_header() -> None:
 
 def test_the_guarantee_is_rounded_up_where_eta_has_no_float() -> None:
     for eta in (Fraction(3, 10), Fraction(7, 11), Fraction(10, 3)):
-        assert Fraction(Signal(np.zeros(3, dtype=np.int32), 20, eta).guarantee.epsilon) >= 1 / eta
+        assert Fraction(message_of(Signal, np.zeros(3, dtype=np.int32), 20, eta).guarantee.epsilon) >= 1 / eta
 
 
 def test_a_signal_that_tells_nothing_costs_nothing() -> None:
@@ -146,14 +146,14 @@ def test_a_release_with_another_loss_than_eta_says_is_refused(other: VectorLapla
 def test_a_release_that_promises_something_else_is_refused(guarantee) -> None:
     value = GridVector(np.zeros(3, dtype=np.int64), Fraction(1, 1 << 20))
     with pytest.raises(InvalidParameter):
-        Signal.from_release(Release(value, guarantee), TENTH)
+        Signal.from_release(release_of(value, guarantee), TENTH)
 
 
 @pytest.mark.parametrize("step", [Fraction(1, 3), Fraction(2, 1), Fraction(3, 4)])
 def test_only_grids_of_halves_fit_the_wire(step: Fraction) -> None:
     value = GridVector(np.zeros(3, dtype=np.int64), step)
     with pytest.raises(InvalidParameter, match="1/2"):
-        Signal.from_release(Release(value, metric(10.0)), TENTH)
+        Signal.from_release(release_of(value, metric(10.0)), TENTH)
 
 
 def test_what_lies_beyond_the_range_is_cut_after_the_noise() -> None:
@@ -239,19 +239,19 @@ def test_only_bytes_are_read(content: object) -> None:
 )
 def test_steps_that_are_no_whole_numbers_within_the_range_are_refused(steps) -> None:
     with pytest.raises(InvalidMessage):
-        Signal(steps, 20, TENTH)
+        message_of(Signal, steps, 20, TENTH)
 
 
 @pytest.mark.parametrize("bits", [-1, 31, 2.0, True, None])
 def test_odd_grids_are_refused(bits) -> None:
     with pytest.raises(InvalidMessage):
-        Signal(np.array([1]), bits, TENTH)
+        message_of(Signal, np.array([1]), bits, TENTH)
 
 
 @pytest.mark.parametrize("eta", [0.1, Fraction(0), Fraction(-1, 10), Fraction(1, 1001), Fraction(10**10, 10**10 - 1)])
 def test_odd_etas_are_refused(eta) -> None:
     with pytest.raises(InvalidMessage):
-        Signal(np.array([1]), 20, eta)
+        message_of(Signal, np.array([1]), 20, eta)
 
 
 @pytest.mark.parametrize(("k", "t"), [(0, 1), (1, 0), (1, 2), (256, 1), (True, 1), (5.0, 1), (5, None), (-1, -1)])
@@ -272,7 +272,7 @@ def test_a_server_refuses_what_does_not_fit_it() -> None:
         request.require(dimension=38)
     with pytest.raises(InvalidMessage, match="at most 4"):
         request.require(dimension=3, most_k=4)
-    simulated = Request(Signal(np.array([1, 2, 3]), 20, TENTH, simulated=True))
+    simulated = Request(message_of(Signal, np.array([1, 2, 3]), 20, TENTH, simulated=True))
     assert simulated.require(dimension=3) is simulated
     with pytest.raises(InvalidMessage, match="simulated"):
         simulated.require(dimension=3, simulated=False)
@@ -353,13 +353,13 @@ def test_json_must_be_an_object(value: object) -> None:
 
 
 def test_neither_texts_nor_errors_show_the_steps() -> None:
-    signal = Signal(np.array([SECRET, 2, 3]), 20, TENTH)
+    signal = message_of(Signal, np.array([SECRET, 2, 3]), 20, TENTH)
     assert str(SECRET) not in repr(signal) + str(signal) + repr(Request(signal))
     attempts = [
         lambda: Request(signal).require(dimension=38),
-        lambda: Signal(np.array([SECRET * 10_000, 2]), 20, TENTH),
-        lambda: Signal(np.array([SECRET + 0.5]), 20, TENTH),
-        lambda: Signal(np.array([SECRET]), 20, TENTH, empty=True),
+        lambda: message_of(Signal, np.array([SECRET * 10_000, 2]), 20, TENTH),
+        lambda: message_of(Signal, np.array([SECRET + 0.5]), 20, TENTH),
+        lambda: message_of(Signal, np.array([SECRET]), 20, TENTH, empty=True),
         lambda: Signal.from_json({**signal.to_json(), "steps": [SECRET, 0.5]}),
         lambda: Request.from_bytes(Request(signal).to_bytes()[:-1]),
         lambda: Signal.from_release(VectorLaplace(1, 1.0).release([0.0]), TENTH),

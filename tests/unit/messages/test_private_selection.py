@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tacit.errors import InvalidMessage
-from tacit.guarantees import ONE_PROFILE, Release, nothing, pure
-from tacit.ledger import names
+from tacit.guarantees import ONE_PROFILE, nothing, pure
+from tacit.ledger import chain
 from tacit.messages.private_selection import (
     Batch,
     BatchTerms,
@@ -25,6 +25,7 @@ from tacit.messages.private_selection import (
     Rule,
     ShuffledReport,
 )
+from tests.releases import message_of, release_of
 
 TOKEN, GROUP = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 SECRET = "Sekret-17"
@@ -52,10 +53,10 @@ MESSAGES = [
     OfferRequest(),
     OFFER,
     BATCHED,
-    Impression(TOKEN, ("a", "b")),
-    ShuffledReport("monday", GROUP, "a", "cd" * 40),
+    message_of(Impression, TOKEN, ("a", "b")),
+    message_of(ShuffledReport, "monday", GROUP, "a", "cd" * 40),
     Batch("monday", GROUP, ((TOKEN, "a"), ("f" * 32, "a"))),
-    Engagement(TOKEN, 1, 0.5),
+    message_of(Engagement, TOKEN, 1, 0.5),
 ]
 
 
@@ -161,41 +162,43 @@ def test_a_request_has_the_same_size_with_and_without_consent() -> None:
 
 
 def test_an_impression_says_token_and_items_and_nothing_else() -> None:
-    assert Impression(TOKEN, ("a",)).to_json() == {"version": 1, "token": TOKEN, "items": ["a"]}
-    assert ShuffledReport("monday", GROUP, "a", TOKEN).to_json() == {
+    assert message_of(Impression, TOKEN, ("a",)).to_json() == {"version": 1, "token": TOKEN, "items": ["a"]}
+    assert message_of(ShuffledReport, "monday", GROUP, "a", TOKEN).to_json() == {
         "version": 1,
         "batch": "monday",
         "group": GROUP,
         "item": "a",
         "token": TOKEN,
     }
-    assert Engagement(TOKEN, 0, 0.5).to_json() == {"version": 1, "token": TOKEN, "bit": 0, "epsilon": 0.5}
+    assert message_of(Engagement, TOKEN, 0, 0.5).to_json() == {"version": 1, "token": TOKEN, "bit": 0, "epsilon": 0.5}
 
 
 def test_impressions_and_engagements_are_made_from_releases() -> None:
     guarantee = pure(1.0, ONE_PROFILE)
-    assert Impression.from_release(Release((2, 0), guarantee), OFFER) == Impression(TOKEN, ("item-2", "item-0"))
-    assert Engagement.from_release(Release(1, guarantee), TOKEN, 1.0) == Engagement(TOKEN, 1, 1.0)
+    assert Impression.from_release(release_of((2, 0), guarantee), OFFER) == message_of(
+        Impression, TOKEN, ("item-2", "item-0")
+    )
+    assert Engagement.from_release(release_of(1, guarantee), TOKEN, 1.0) == message_of(Engagement, TOKEN, 1, 1.0)
     with pytest.raises(InvalidMessage, match="that of its release"):
-        Engagement.from_release(Release(1, guarantee), TOKEN, 1.5)
+        Engagement.from_release(release_of(1, guarantee), TOKEN, 1.5)
     seeded = nothing(ONE_PROFILE, "the noise is seeded")  # the law of the bit is the same
-    assert Engagement.from_release(Release(1, seeded), TOKEN, 1.5) == Engagement(TOKEN, 1, 1.5)
+    assert Engagement.from_release(release_of(1, seeded), TOKEN, 1.5) == message_of(Engagement, TOKEN, 1, 1.5)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, "1", True, None, 10**400])
 def test_the_epsilon_of_a_click_is_a_finite_number_above_0(epsilon: Any) -> None:
     with pytest.raises(InvalidMessage, match="epsilon"):
-        Engagement(TOKEN, 1, epsilon)
+        message_of(Engagement, TOKEN, 1, epsilon)
     with pytest.raises(InvalidMessage, match="epsilon"):
-        Engagement.from_json(Engagement(TOKEN, 1, 1.0).to_json() | {"epsilon": epsilon})
-    assert Engagement.from_json(Engagement(TOKEN, 1, 1.0).to_json() | {"epsilon": 2}).epsilon == 2.0
+        Engagement.from_json(message_of(Engagement, TOKEN, 1, 1.0).to_json() | {"epsilon": epsilon})
+    assert Engagement.from_json(message_of(Engagement, TOKEN, 1, 1.0).to_json() | {"epsilon": 2}).epsilon == 2.0
 
 
 def test_tokens_and_items_are_in_no_repr() -> None:
-    for message in (*MESSAGES[2:], Impression(TOKEN, ("tent",))):
+    for message in (*MESSAGES[2:], message_of(Impression, TOKEN, ("tent",))):
         shown = repr(message) + str(message)
         assert not [word for word in (TOKEN, "cdcd", "ffff", "item-", "tent") if word in shown]
-    assert repr(Engagement(TOKEN, 1, 0.5)) == "Engagement(bit=1, epsilon=0.5)"
+    assert repr(message_of(Engagement, TOKEN, 1, 0.5)) == "Engagement(bit=1, epsilon=0.5)"
 
 
 @pytest.mark.parametrize("item", ["", "a\nb", "a\x00", "x" * 129, "\ud800", 7])
@@ -203,34 +206,34 @@ def test_items_are_named_as_a_ledger_can_name_them(item: Any) -> None:
     """What passes here is settled or a conflict: it never fails for its name once it has been shown."""
     for make in (
         lambda: Candidate(item, 1.0),
-        lambda: Impression(TOKEN, (item,)),
-        lambda: ShuffledReport("b", GROUP, item, TOKEN),
+        lambda: message_of(Impression, TOKEN, (item,)),
+        lambda: message_of(ShuffledReport, "b", GROUP, item, TOKEN),
         lambda: Batch("b", GROUP, ((TOKEN, item),)),
     ):
         with pytest.raises(InvalidMessage):
             make()
-    longest = "x" * names.MOST_CHARACTERS
-    assert Candidate(longest, 1.0).item == names.name("an item", longest)
+    longest = "x" * chain.MOST_CHARACTERS
+    assert Candidate(longest, 1.0).item == chain.checked_name("an item", longest)
 
 
 def test_items_are_a_tuple_and_not_one_text() -> None:
     for items in ("tent", b"tent", 7, None):
-        with pytest.raises(InvalidMessage, match="tuple"):
-            Impression(TOKEN, items)  # type: ignore[arg-type]
+        with pytest.raises(InvalidMessage, match=r"at \$\.items"):
+            message_of(Impression, TOKEN, items)  # type: ignore[arg-type]
 
 
 def test_an_impression_names_one_to_a_hundred_items_once() -> None:
     for items in ((), ("a", "a"), tuple(map(str, range(101))), ("",)):
         with pytest.raises(InvalidMessage):
-            Impression(TOKEN, items)
-    assert len(Impression(TOKEN, tuple(map(str, range(100)))).items) == 100
+            message_of(Impression, TOKEN, items)
+    assert len(message_of(Impression, TOKEN, tuple(map(str, range(100)))).items) == 100
 
 
 @pytest.mark.parametrize("token", [TOKEN[:-1], TOKEN + "0", TOKEN.upper(), "g" * 32, "", 7])
 def test_tokens_have_32_lower_hexadecimal_digits(token: Any) -> None:
     for make in (
-        lambda: Impression(token, ("a",)),
-        lambda: Engagement(token, 1, 1.0),
+        lambda: message_of(Impression, token, ("a",)),
+        lambda: message_of(Engagement, token, 1, 1.0),
         lambda: replace(OFFER, token=token),
     ):
         with pytest.raises(InvalidMessage):
@@ -240,7 +243,7 @@ def test_tokens_have_32_lower_hexadecimal_digits(token: Any) -> None:
 @pytest.mark.parametrize("bit", [2, -1, True, 1.0, None])
 def test_a_click_is_one_bit(bit: Any) -> None:
     with pytest.raises(InvalidMessage):
-        Engagement(TOKEN, bit, 1.0)
+        message_of(Engagement, TOKEN, bit, 1.0)
 
 
 def test_the_reports_of_a_batch_stand_in_the_order_of_their_tokens_each_once() -> None:

@@ -17,17 +17,11 @@ from safetensors.numpy import save as save_tensors
 
 from tacit.errors import InvalidModel, MixedUnits
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, approximate, nothing, pure
-from tacit.messages.scorers import SCORERS, SPACES
-from tacit.messages.store import Store
-from tacit.messages.store_file import digest
-from tacit.models.classes import Classes, each_alone
-from tacit.models.factors import FactorScorer
-from tacit.models.features import GenreProfile
-from tacit.models.folded_taste import FoldedTaste
-from tacit.models.items import Items
-from tacit.models.onnx_scorer import OnnxScorer
-from tacit.models.rating_network import RatingNetwork
-from tacit.models.two_tower import TwoTower, shapes
+from tacit.messages.store import SCORERS, SPACES, Store, digest
+from tacit.models.features import FoldedTaste, GenreProfile
+from tacit.models.items import Classes, Items, each_alone
+from tacit.models.scorers import FactorScorer, OnnxScorer, RatingNetwork, TwoTower
+from tacit.models.scorers import two_tower_shapes as shapes
 from tests.unit.models import onnx_models, plain_network
 
 RNG = np.random.default_rng(31)
@@ -286,46 +280,46 @@ DAMAGE: dict[str, tuple[Change, str]] = {
     "a scorer that is no text": (say("scorer", ["rating-network/1"]), "does not know"),
     "an unknown space": (say("space", "genre-profile/2"), "does not know"),
     "no space": (unsay("space"), "does not know"),
-    "another known scorer": (say("scorer", "two-tower/1"), "weights of `shapes`"),
+    "another known scorer": (say("scorer", "two-tower/1"), "weights with its own names and shapes"),
     "another known space": (say("space", "folded-taste/1"), "lacks what a feature space"),
     "no guarantee": (unsay("model_guarantee"), "model_guarantee"),
     "a guarantee of another shape": (say("look_alikes_guarantee", {"epsilon": 1.0}), "look_alikes_guarantee"),
     "a guarantee that is no object": (say("look_alikes_guarantee", "epsilon = 0"), "look_alikes_guarantee"),
-    "a better guarantee": (say("model_guarantee", pure(0.1, ONE_USER).to_json()), "not what was written"),
-    "another name": (say("name", "other"), "not what was written"),
+    "a better guarantee": (say("model_guarantee", pure(0.1, ONE_USER).to_json()), "changed or damaged"),
+    "another name": (say("name", "other"), "changed or damaged"),
     "a name that is no text": (say("name", 7), "name"),
-    "no digest": (unsay("digest"), "not what was written"),
+    "no digest": (unsay("digest"), "changed or damaged"),
     "no look-alikes": (drop("look_alikes"), "lacks 'look_alikes'"),
     "no ids": (drop("items.ids"), "lacks 'ids'"),
     "no ends of titles": (drop("items.titles.ends"), "lacks 'titles.ends'"),
-    "no titles, ends left": (drop("items.titles"), "not what was written"),
+    "no titles, ends left": (drop("items.titles"), "changed or damaged"),
     "no flags of the scorer": (drop("scorer.flags"), "lacks what a scorer"),
     "no flags of the space": (drop("space.flags"), "lacks what a feature space"),
     "no threshold": (drop("space.liked_from"), "lacks what a feature space"),
     "a threshold without a value": (put("space.liked_from", np.zeros(0)), "lacks what a feature space"),
-    "a weight missing": (drop("scorer.trunk.2.bias"), "weights of `shapes`"),
-    "a weight too many": (put("scorer.trunk.9.bias", np.zeros(3, dtype=np.float32)), "weights of `shapes`"),
-    "a weight turned over": (edit("scorer.trunk.1.weight", np.transpose), "weights of `shapes`"),
+    "a weight missing": (drop("scorer.trunk.2.bias"), "weights with its own names and shapes"),
+    "a weight too many": (put("scorer.trunk.9.bias", np.zeros(3, dtype=np.float32)), "weights with its own names and shapes"),
+    "a weight turned over": (edit("scorer.trunk.1.weight", np.transpose), "weights with its own names and shapes"),
     "flags in one row": (edit("scorer.flags", np.ravel), "lacks what a scorer"),
     "flags of fewer items": (edit("space.flags", lambda flags: flags[1:]), "must know the 25 items"),
-    "a flag of 2": (edit("scorer.flags", lambda flags: flags * 2), "not what was written"),
+    "a flag of 2": (edit("scorer.flags", lambda flags: flags * 2), "changed or damaged"),
     "a weight of NaN": (spoil("scorer.trunk.1.weight", 5, np.nan), "not finite"),
     "a weight of infinity": (spoil("scorer.item.0.bias", 0, np.inf), "not finite"),
     "a look-alike of NaN": (spoil("look_alikes", 7, np.nan), "not finite"),
     "a look-alike outside": (spoil("look_alikes", 7, 1.5), "from 0 to 1"),
-    "a weight changed a little": (spoil("scorer.trunk.1.weight", 5, 0.125), "not what was written"),
-    "a weight in another type": (edit("scorer.trunk.1.weight", lambda w: w.astype(np.float64)), "not what was written"),
-    "look-alikes in another type": (edit("look_alikes", lambda rows: rows.astype(np.float64)), "not what was written"),
-    "a tensor of nobody": (put("other", np.zeros(3)), "not what was written"),
+    "a weight changed a little": (spoil("scorer.trunk.1.weight", 5, 0.125), "changed or damaged"),
+    "a weight in another type": (edit("scorer.trunk.1.weight", lambda w: w.astype(np.float64)), "changed or damaged"),
+    "look-alikes in another type": (edit("look_alikes", lambda rows: rows.astype(np.float64)), "changed or damaged"),
+    "a tensor of nobody": (put("other", np.zeros(3)), "changed or damaged"),
     "ids that fall": (edit("items.ids", lambda ids: ids[::-1].copy()), "ascend"),
     "ids that repeat": (edit("items.ids", lambda ids: ids * 0), "ascend"),
     "ids that are no whole numbers": (edit("items.ids", lambda ids: ids.astype(np.float32)), "whole numbers or texts"),
     "one id less": (edit("items.ids", lambda ids: ids[1:]), "one title for each item"),
-    "titles that are no text": (spoil("items.titles", 0, 255), "no texts"),
-    "titles that end too late": (edit("items.titles.ends", lambda ends: ends + 1), "no texts"),
-    "titles that end before they begin": (spoil("items.titles.ends", 0, 10_000), "no texts"),
-    "ends in another type": (edit("items.titles.ends", lambda ends: ends.astype(np.int32)), "no texts"),
-    "swapped letters": (spoil("items.titles", 0, ord("G")), "not what was written"),
+    "titles that are no text": (spoil("items.titles", 0, 255), "cannot be read as texts"),
+    "titles that end too late": (edit("items.titles.ends", lambda ends: ends + 1), "cannot be read as texts"),
+    "titles that end before they begin": (spoil("items.titles.ends", 0, 10_000), "cannot be read as texts"),
+    "ends in another type": (edit("items.titles.ends", lambda ends: ends.astype(np.int32)), "cannot be read as texts"),
+    "swapped letters": (spoil("items.titles", 0, ord("G")), "changed or damaged"),
 }  # fmt: skip
 
 
@@ -354,7 +348,7 @@ def test_what_a_store_does_not_hold_is_refused_even_with_the_right_digest(change
         change(tensors, header)
         header["digest"] = digest({name: value for name, value in header.items() if name != "digest"}, tensors)
 
-    with pytest.raises(InvalidModel, match="not what was written"):
+    with pytest.raises(InvalidModel, match="changed or damaged"):
         Store.from_bytes(written(signed))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from tacit.models.rating_network import TOWERS, Weights
+from tacit.models.scorers import TOWERS, Weights
 
 
 def model(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.models.rating_network import Weights, shapes
+from tacit.models.scorers import Weights, shapes
 
 GENRES = 19
 

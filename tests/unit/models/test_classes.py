@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tacit.models.classes import classes_of, each_alone
+from tacit.models.items import classes_of, each_alone
 
 
 def test_classes_are_numbered_by_their_smallest_item_and_members_ascend() -> None:

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.models.dpp import laws
-from tacit.models.dpp.coins import RngCoins, from_words
-from tacit.models.dpp.elementary import NONE, choose, log_elementary, log_table
+from tacit.models.dpp.laws import NONE, RngCoins, choose, from_words, log_elementary, log_table
 
 
 class Scripted:

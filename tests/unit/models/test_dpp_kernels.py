@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from tacit.errors import InvalidParameter
-from tacit.models.dpp import kernels
+from tacit.models.dpp import laws
 
 GOOD = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
 
@@ -24,9 +24,9 @@ def with_eigenvalue(value: float) -> np.ndarray:
 
 
 def test_a_kernel_comes_back_as_it_is() -> None:
-    assert np.array_equal(kernels.checked_kernel(GOOD.tolist()), GOOD)
-    assert np.array_equal(kernels.checked_kernel(sparse.csr_array(GOOD)), GOOD)
-    assert np.array_equal(kernels.checked_kernel([[0.0]]), [[0.0]])
+    assert np.array_equal(laws.checked_kernel(GOOD.tolist()), GOOD)
+    assert np.array_equal(laws.checked_kernel(sparse.csr_array(GOOD)), GOOD)
+    assert np.array_equal(laws.checked_kernel([[0.0]]), [[0.0]])
 
 
 @pytest.mark.parametrize(
@@ -49,49 +49,49 @@ def test_a_kernel_comes_back_as_it_is() -> None:
 )
 def test_a_matrix_that_is_no_kernel_is_refused(matrix: object, told: str) -> None:
     with pytest.raises(InvalidParameter, match=told):
-        kernels.checked_kernel(matrix)  # type: ignore[arg-type]
+        laws.checked_kernel(matrix)  # type: ignore[arg-type]
 
 
 def test_rounding_is_forgiven_and_mended() -> None:
-    mended = kernels.checked_kernel(moved(0, 1, 1.9e-8))
+    mended = laws.checked_kernel(moved(0, 1, 1.9e-8))
     assert np.array_equal(mended, mended.T)
-    kernels.checked_kernel(with_eigenvalue(-3.8e-10))
-    kernels.checked_kernel(GOOD * 1e-300)  # the tolerances are relative
-    kernels.checked_kernel(GOOD * 4e307)
+    laws.checked_kernel(with_eigenvalue(-3.8e-10))
+    laws.checked_kernel(GOOD * 1e-300)  # the tolerances are relative
+    laws.checked_kernel(GOOD * 4e307)
     with pytest.raises(InvalidParameter, match="semidefinite"):
-        kernels.checked_kernel(with_eigenvalue(-0.1) * 1e-200)
+        laws.checked_kernel(with_eigenvalue(-0.1) * 1e-200)
 
 
 @pytest.mark.parametrize("k", [0, -1, 4, 2.0, True, None])
 def test_a_slate_has_from_one_to_all_items(k: object) -> None:
     with pytest.raises(InvalidParameter, match="k must be a whole number from 1 to 3"):
-        kernels.checked_size(k, 3)  # type: ignore[arg-type]
-    assert kernels.checked_size(3, 3) == 3
+        laws.checked_size(k, 3)  # type: ignore[arg-type]
+    assert laws.checked_size(3, 3) == 3
 
 
 def test_more_items_than_the_rank_are_refused() -> None:
     features = np.array(
         [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 2.0], [2.0, 0.0, 2.0]]
     )  # third column: sum of the others
-    assert kernels.require_rank(features, 2) == kernels.rank_of(features) == kernels.rank_of(features.T) == 2
+    assert laws.require_rank(features, 2) == laws.rank_of(features) == laws.rank_of(features.T) == 2
     with pytest.raises(InvalidParameter, match=r"rank 3 or more, and these have rank 2"):
-        kernels.require_rank(features, 3)
-    assert kernels.rank_of(np.zeros((3, 2))) == 0
-    assert kernels.rank_of([[1.0, 0.0], [0.0, 1e-12]]) == 2  # small is not nothing
+        laws.require_rank(features, 3)
+    assert laws.rank_of(np.zeros((3, 2))) == 0
+    assert laws.rank_of([[1.0, 0.0], [0.0, 1e-12]]) == 2  # small is not nothing
 
 
 @pytest.mark.parametrize("features", [np.zeros(3), np.empty((0, 2)), [[np.nan]], [[np.inf]], "ab"])
 def test_features_are_a_finite_table(features: object) -> None:
     with pytest.raises(InvalidParameter, match="features"):
-        kernels.checked_features(features)  # type: ignore[arg-type]
+        laws.checked_features(features)  # type: ignore[arg-type]
 
 
 def test_weighted_rows_leave_out_a_scale_and_say_which() -> None:
     features, scores = np.array([[1.0, 1.0], [0.0, 2.0], [1.0, 0.0]]), np.array([3.0, 2.0, 0.0])
-    rows, scale = kernels.weighted_rows(features, 0.5 * scores)
+    rows, scale = laws.weighted_rows(features, 0.5 * scores)
     weight = np.exp(0.25 * scores)[:, None]
     assert np.allclose(np.exp(scale) * rows @ rows.T, (weight * features) @ (weight * features).T, rtol=1e-14)
     assert np.array_equal(rows[0], features[0])  # the best one as it is
-    rows, scale = kernels.weighted_rows(features, scores + 1e5)
+    rows, scale = laws.weighted_rows(features, scores + 1e5)
     assert np.isfinite(rows).all()
     assert scale == 1e5 + 3.0

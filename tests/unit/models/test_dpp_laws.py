@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.models.dpp.laws import k_dpp_law, law_of_logs
-from tacit.models.dpp.split import SplitSampler
+from tacit.models.dpp.samplers import SplitSampler
 
 
 @pytest.mark.parametrize("spread", [700.0, 740.0, 800.0, 1e5])  # 740: below the smallest ordinary float, above 0

@@ -8,15 +8,10 @@ import pytest
 from scipy import sparse
 
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.models.dpp import catalogue_free, chain_rule, filling, laws, unconstrained
-from tacit.models.dpp.chain_rule import projection_sample, weighted
-from tacit.models.dpp.coins import RngCoins
-from tacit.models.dpp.dense import DenseSampler
-from tacit.models.dpp.elementary import NONE
-from tacit.models.dpp.filling import fill
-from tacit.models.dpp.spectrum import spectrum
-from tacit.models.dpp.split import SplitSampler
-from tacit.models.dpp.unconstrained import UnconstrainedSampler
+from tacit.models.dpp import laws, projection, samplers
+from tacit.models.dpp.laws import NONE, RngCoins
+from tacit.models.dpp.projection import draw_indices, projection_sample, spectrum
+from tacit.models.dpp.samplers import DenseSampler, SplitSampler, UnconstrainedSampler, fill
 from tests.unit.models.test_dpp_elementary import Scripted
 
 SMALL = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
@@ -293,8 +288,8 @@ def test_chain_rule_never_repeats_an_item_for_what_rounding_leaves_of_it() -> No
 def test_weighted_never_takes_what_has_no_weight() -> None:
     weights = np.array([0.0, 1.0, 0.0, 3.0, 0.0])
     uniforms = np.array([2.0**-53, 0.2499, 0.2501, 1.0 - 2.0**-53])
-    assert weighted(np.tile(weights, (4, 1)), uniforms).tolist() == [1, 1, 3, 3]
-    assert [int(weighted(weights[None, :], np.array([u]))[0]) for u in uniforms] == [1, 1, 3, 3]
+    assert draw_indices(np.tile(weights, (4, 1)), uniforms).tolist() == [1, 1, 3, 3]
+    assert [int(draw_indices(weights[None, :], np.array([u]))[0]) for u in uniforms] == [1, 1, 3, 3]
 
 
 @pytest.mark.parametrize("n", [5, 32, 33, 64, 1000])
@@ -304,10 +299,10 @@ def test_proposals_follow_the_squares(n: int, coins: RngCoins) -> None:
     vectors = np.linalg.qr(rng.normal(size=(n, 3)))[0].T.copy()
     vectors[1] = 0.0
     vectors[1, n - 1] = 1.0  # all of its mass in the last item
-    running = catalogue_free.running_squares(vectors)
+    running = projection.running_squares(vectors)
     assert running[:, -1] == pytest.approx(np.ones(3))
     chosen = np.array([[1, NONE], [0, 2]])
-    items = catalogue_free.propose(vectors, running, chosen, np.array([1, 2]), 20_000, coins)
+    items = projection.propose(vectors, running, chosen, np.array([1, 2]), 20_000, coins)
     assert (items[0] == n - 1).all()
     law = (vectors[0] ** 2 + vectors[2] ** 2) / 2.0
     seen = np.bincount(items[1], minlength=n) / 20_000
@@ -318,9 +313,9 @@ def test_what_was_passed_over_is_not_taken_later() -> None:
     """Item 0 comes twice: refused at the first pick by its coin; accepted later only by its second coin."""
     vectors = np.linalg.qr(np.random.default_rng(4).normal(size=(6, 2)))[0].T.copy()
     chosen, none = np.array([[0, 1]]), np.full((1, 2), NONE, dtype=np.int64)
-    picked = catalogue_free.accept(vectors, chosen, none, np.array([[0, 3, 0]]), np.array([[2.0, 0.0, 2.0]]))
+    picked = projection.accept(vectors, chosen, none, np.array([[0, 3, 0]]), np.array([[2.0, 0.0, 2.0]]))
     assert picked.tolist() == [[3, NONE]]
-    picked = catalogue_free.accept(vectors, chosen, picked, np.array([[3, 0, 1]]), np.zeros((1, 3)))
+    picked = projection.accept(vectors, chosen, picked, np.array([[3, 0, 1]]), np.zeros((1, 3)))
     assert picked.tolist() == [[3, 0]]  # never an item twice, whatever the coin
 
 
@@ -330,7 +325,7 @@ def test_what_an_earlier_round_picked_stays_picked() -> None:
     picked = np.array([[0, 1, NONE], [2, NONE, NONE]])
     chosen = np.array([[0, 1, 2], [0, 1, 2]])
     offered = np.array([[0, 0], [2, 2]])
-    assert catalogue_free.accept(vectors, chosen, picked, offered, np.zeros((2, 2))).tolist() == picked.tolist()
+    assert projection.accept(vectors, chosen, picked, offered, np.zeros((2, 2))).tolist() == picked.tolist()
 
 
 def test_acceptance_is_the_distance_left() -> None:
@@ -340,7 +335,7 @@ def test_acceptance_is_the_distance_left() -> None:
         rows = vectors[:, [0, other]].T
         share = 1.0 - (rows[0] @ rows[1]) ** 2 / ((rows[0] @ rows[0]) * (rows[1] @ rows[1]))
         for coin, taken in ((share * (1 - 1e-9), True), (share * (1 + 1e-9), False)):
-            picked = catalogue_free.accept(
+            picked = projection.accept(
                 vectors, np.array([[0, 1, 2]]), np.array([[0, NONE, NONE]]), np.array([[other]]), np.array([[coin]])
             )
             assert picked.tolist() == [[0, other if taken else NONE, NONE]]
@@ -380,7 +375,7 @@ def test_signal_is_taken_for_coins_below_its_chance_and_for_no_others(sigma: flo
 
 
 def test_many_slates_are_split_into_parts(monkeypatch: pytest.MonkeyPatch, coins: RngCoins) -> None:
-    for module in (catalogue_free, chain_rule, filling, unconstrained):
+    for module in (projection, samplers):
         monkeypatch.setattr(module, "_CELLS", 1000)
     for scan in (True, False):
         for k in (3, 6):

@@ -9,12 +9,8 @@ import pytest
 from scipy.linalg import qr
 
 from tacit.errors import InvalidParameter
-from tacit.models.dpp.coins import RngCoins
-from tacit.models.dpp.elementary import log_elementary
-from tacit.models.dpp.jacobi import one_sided_jacobi
-from tacit.models.dpp.kernels import weighted_rows
-from tacit.models.dpp.laws import subsets
-from tacit.models.dpp.tempered import MOST_NATS, TemperedSampler, features_of
+from tacit.models.dpp.laws import RngCoins, log_elementary, subsets, weighted_rows
+from tacit.models.dpp.tempered import MOST_NATS, TemperedSampler, features_of, one_sided_jacobi
 
 VECTOR_E = np.array(
     [[int(digit) for digit in row] for row in ["1100", "0011", "1010", "0101", "1000", "0111"]], dtype=float

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import linprog
 
 from tacit.errors import InvalidParameter
-from tacit.models import selection_laws
-from tacit.models.envelope_optimum import best_envelope, envelope_scores
+from tacit.evaluation.private_selection import selection_laws
+from tacit.evaluation.private_selection.envelope_optimum import best_envelope, envelope_scores
 
 
 def directly(draws: np.ndarray, epsilon: float) -> float:

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from tacit.curator.factorise import factorise
+from tacit.curator.fit import factorise
 from tacit.data import STARS, from_arrays, synthetic
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidModel, InvalidParameter
-from tacit.models.factors import FactorScorer
-from tacit.models.grouped_ridge import grouped_ridge
-from tacit.models.scorer import class_scores
+from tacit.models.features import grouped_ridge
+from tacit.models.scorers import FactorScorer, class_scores
 
 FACTORS = np.array([[1.0, 0.0], [0.0, -2.0], [1.0, 0.0], [0.5, 0.5]], dtype=np.float32)
 SCORER = FactorScorer(FACTORS, np.array([0.5, 0.0, 0.5, -1.0], dtype=np.float32), 3.0)
@@ -71,7 +70,7 @@ def test_grouped_ridge_equals_one_regression_after_the_other(monkeypatch: pytest
         matrix = rows.T @ rows + np.sqrt(counts[group]) * np.diag(penalties)
         expected[group] = np.linalg.inv(matrix) @ rows.T @ targets[starts[group] : starts[group + 1]]
     np.testing.assert_allclose(grouped_ridge(starts, columns, targets, design, penalties), expected, atol=1e-12)
-    monkeypatch.setattr("tacit.models.grouped_ridge._VALUES", 1)  # one group at a time
+    monkeypatch.setattr("tacit.models.features._VALUES", 1)  # one group at a time
     np.testing.assert_allclose(grouped_ridge(starts, columns, targets, design, penalties), expected, atol=1e-12)
 
 

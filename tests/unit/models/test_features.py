@@ -7,10 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.data import GENRES
-from tacit.data.genres import genre_flags
+from tacit.data.catalogue import genre_flags
 from tacit.errors import InvalidFeatures, InvalidModel, InvalidParameter
-from tacit.models.features import GenreProfile, moved_by_one_rating
-from tacit.models.folded_taste import FoldedTaste
+from tacit.models.features import FoldedTaste, GenreProfile, moved_by_one_rating
 
 FILMS = ["Action|Comedy", "Action", "Drama", "Drama|War", "Comedy"]
 SPACE = GenreProfile(genre_flags(FILMS, str))

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.models import greedy, loops
-from tacit.models.classes import Classes, classes_of, each_alone
+from tacit.models import loops, multi_selection
+from tacit.models.items import Classes, classes_of, each_alone
 from tacit.models.tables import build_tables, tops_of
 
 SAMPLES = np.array([[5, 4, 0, 3], [1, 4, 5, 3], [1, 3.5, 5, 4]], dtype=np.float32)
@@ -35,10 +35,12 @@ class Fixed:
 
 def slate_of(scores: np.ndarray, classes: Classes, k: int, t: int, r: int, compiled: bool) -> list[int]:
     """``scores`` are users x classes."""
-    work = loops.chosen(compiled)
+    work = loops.choose(compiled)
     found, kept, exact, lengths = tops_of(work, scores.astype(np.float32), classes, r)
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    return greedy.from_lists(work, (starts, found, kept, exact), np.arange(len(scores)), classes, k, t).tolist()
+    return multi_selection.from_lists(
+        work, (starts, found, kept, exact), np.arange(len(scores)), classes, k, t
+    ).tolist()
 
 
 def slowly(scores: np.ndarray, k: int, t: int, r: int) -> list[int]:
@@ -89,14 +91,14 @@ def test_hand_checked_slates(k: int, t: int, r: int, expected: list[int], compil
 @BOTH
 def test_the_r_best_items_by_class(compiled: bool) -> None:
     classes = Classes(np.repeat(np.arange(3, dtype=np.int32), [2, 3, 4]))
-    found, kept, _, _ = tops_of(loops.chosen(compiled), np.array([[3, 5, 4]], dtype=np.float32), classes, 5)
+    found, kept, _, _ = tops_of(loops.choose(compiled), np.array([[3, 5, 4]], dtype=np.float32), classes, 5)
     assert dict(zip(found.tolist(), kept.tolist(), strict=True)) == {1: 3, 2: 2}
 
 
 @BOTH
 def test_members_of_classes_that_tie_interleave_by_item(compiled: bool) -> None:
     classes = Classes(np.array([0, 1, 1, 0, 1, 0], dtype=np.int32))
-    found, kept, _, _ = tops_of(loops.chosen(compiled), np.array([[5, 5]], dtype=np.float32), classes, 4)
+    found, kept, _, _ = tops_of(loops.choose(compiled), np.array([[5, 5]], dtype=np.float32), classes, 4)
     assert found.tolist() == [0, 1]
     assert kept.tolist() == [2, 2]  # items 0, 1, 2, 3; not the three of one class first
 
@@ -132,8 +134,8 @@ def test_counting_one_tied_class_before_the_other_would_be_noticed() -> None:
             one = order[:, place]
             whole_first[np.arange(7), one] = np.minimum(room, classes.sizes[one])
             room -= whole_first[np.arange(7), one]
-        _, kept, _, lengths = tops_of(loops.chosen(False), scores, classes, 10)
-        found, _, _, _ = tops_of(loops.chosen(False), scores, classes, 10)
+        _, kept, _, lengths = tops_of(loops.choose(False), scores, classes, 10)
+        found, _, _, _ = tops_of(loops.choose(False), scores, classes, 10)
         mine = np.zeros(scores.shape, dtype=np.int64)
         mine[np.repeat(np.arange(7), lengths), found] = kept
         different += int((mine != whole_first).any())
@@ -148,8 +150,8 @@ def test_a_slate_ends_where_nothing_is_left(compiled: bool) -> None:
 def test_a_short_slate_is_filled_with_the_classes_it_lacks() -> None:
     classes = Classes(np.array([0, 0, 1, 2, 3], dtype=np.int32))
     sums = np.array([9.0, 1.0, 3.0, 3.0])
-    assert greedy.filled(np.array([0]), classes, 4, lambda: sums).tolist() == [0, 3, 4, 2]
-    assert greedy.filled(np.array([0]), classes, 9, lambda: sums).tolist() == [0, 3, 4, 2]  # all there is
+    assert multi_selection.filled(np.array([0]), classes, 4, lambda: sums).tolist() == [0, 3, 4, 2]
+    assert multi_selection.filled(np.array([0]), classes, 9, lambda: sums).tolist() == [0, 3, 4, 2]  # all there is
 
 
 def exactly(scores: np.ndarray, weights: np.ndarray, k: int, t: int) -> list[int]:
@@ -173,7 +175,7 @@ def test_exact_weights_give_the_slate_of_the_definition(t: int, compiled: bool) 
         weights, rows = rng.random(20), np.sort(rng.permutation(30)[:20])
         read = tables.utilities_of(rows, np.arange(12))
         assert read == pytest.approx(scores[rows], abs=1e-4)
-        slate = greedy.from_weights(loops.chosen(compiled), tables, rows, weights, each_alone(12), 3, t)
+        slate = multi_selection.from_weights(loops.choose(compiled), tables, rows, weights, each_alone(12), 3, t)
         assert slate.tolist() == exactly(read, weights / weights.sum(), 3, t)
 
 
@@ -182,9 +184,9 @@ def test_exact_weights_take_the_next_member_of_a_class_only_where_two_picks_coun
     classes = Classes(np.array([0, 1, 0, 1], dtype=np.int32))
     scores = np.array([[5.0, 4.0, 5.0, 4.0]])
     tables = build_tables(Fixed(scores, classes), np.eye(1), r=4, compiled=compiled)
-    work, one = loops.chosen(compiled), (np.array([0]), np.ones(1))
-    assert greedy.from_weights(work, tables, *one, classes, 2, 1).tolist() == [0, 1]
-    assert greedy.from_weights(work, tables, *one, classes, 2, 2).tolist() == [0, 2]
+    work, one = loops.choose(compiled), (np.array([0]), np.ones(1))
+    assert multi_selection.from_weights(work, tables, *one, classes, 2, 1).tolist() == [0, 1]
+    assert multi_selection.from_weights(work, tables, *one, classes, 2, 2).tolist() == [0, 2]
 
 
 @BOTH
@@ -193,5 +195,7 @@ def test_exactly_tied_columns_are_decided_by_the_smaller_item(compiled: bool) ->
     base = rng.random((200, 6)) * 5
     scores = base[:, [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]]  # every item twice
     tables = build_tables(Fixed(scores, each_alone(12)), np.eye(200), r=12, compiled=compiled)
-    slate = greedy.from_weights(loops.chosen(compiled), tables, np.arange(200), rng.random(200), each_alone(12), 4, 1)
+    slate = multi_selection.from_weights(
+        loops.choose(compiled), tables, np.arange(200), rng.random(200), each_alone(12), 4, 1
+    )
     assert max(slate) < 6

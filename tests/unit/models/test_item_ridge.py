@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.errors import InvalidParameter
-from tacit.models.item_ridge import Blend, _inverse, item_ridge, unit_rows
+from tacit.models.moments import Blend, _inverse, item_ridge, unit_rows
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_weight_of_nothing_and_no_pseudo_rows_leave_the_scores_as_they_are(rng
 
 def test_many_weights_need_one_factorisation(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    from tacit.models import item_ridge as module
+    from tacit.models import moments as module
 
     inverse = module._inverse
     monkeypatch.setattr(module, "_inverse", lambda matrix: (calls.append(len(matrix)), inverse(matrix))[1])

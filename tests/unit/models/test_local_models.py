@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.models.local_models import (
+from tacit.models.multi_selection import (
     PrincipalComponents,
     fit_ridge,
     gram_of,

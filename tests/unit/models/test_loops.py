@@ -5,10 +5,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tacit.models import loops, loops_plain
+from tacit.models import loops
+from tacit.models.loops import plain as loops_plain
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
-compiled = loops.chosen(True)
+compiled = loops.choose(True)
 
 
 @pytest.fixture
@@ -17,8 +18,8 @@ def distances() -> np.ndarray:
 
 
 def test_numba_is_used_where_it_is_installed() -> None:
-    assert loops.chosen() is compiled
-    assert loops.chosen(False) is loops_plain
+    assert loops.choose() is compiled
+    assert loops.choose(False) is loops_plain
 
 
 def test_distances() -> None:
@@ -107,7 +108,7 @@ def test_stacked_rows() -> None:
 
 def test_top_lists_are_the_same_with_ties_and_without() -> None:
     rng = np.random.default_rng(3)
-    from tacit.models.classes import classes_of
+    from tacit.models.items import classes_of
 
     for tied in (False, True):
         classes = classes_of(rng.integers(0, 30, 300)[:, None])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.models import neighbourhood
-from tacit.models.neighbourhood import cluster_diameters
+from tacit.models import multi_selection
+from tacit.models.multi_selection import cluster_diameters
 
 
 def brute_force(people: np.ndarray, person: int, size: int) -> float:
@@ -41,7 +41,7 @@ def test_parts_give_the_same_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> No
     people = np.random.default_rng(4).random((40, 3))
     whole = cluster_diameters(people, 5, rng=np.random.default_rng(7))
     for distances in (1, 40 * 3, 40 * 7):
-        monkeypatch.setattr(neighbourhood, "_DISTANCES", distances)
+        monkeypatch.setattr(multi_selection, "_DISTANCES", distances)
         assert cluster_diameters(people, 5, rng=np.random.default_rng(7)).tolist() == whole.tolist()
 
 

@@ -7,9 +7,8 @@ import pytest
 from scipy import sparse
 
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.models import nonnegative_plain
-from tacit.models.nonnegative import adapt, factorise, fit_users
-from tacit.models.nonnegative_table import Regulariser, table
+from tacit.models.loops import plain as nonnegative_plain
+from tacit.models.nonnegative import Penalty, adapt, cells_of, factorise, fit_users
 
 COMPILED = [False, True] if find_spec("numba") else [False]
 EXACT = {"epochs": 300, "ridge": 0.1, "regulariser": "sum"}
@@ -120,12 +119,12 @@ def test_cases_that_are_solved_by_hand(compiled: bool) -> None:
 
 
 @pytest.mark.parametrize("compiled", COMPILED)
-@pytest.mark.parametrize("kind", list(Regulariser))
+@pytest.mark.parametrize("kind", list(Penalty))
 @pytest.mark.parametrize("full", [False, True])
-def test_the_objective_never_rises(compiled: bool, kind: Regulariser, full: bool) -> None:
+def test_the_objective_never_rises(compiled: bool, kind: Penalty, full: bool) -> None:
     for seed in range(4):
         _, _, cells = seen(30, 25, 0.3, seed)
-        ridge = 0.02 if kind is not Regulariser.LITERAL else 1e-4
+        ridge = 0.02 if kind is not Penalty.LITERAL else 1e-4
         fitted = factorise(
             cells, 4, regulariser=kind, ridge=ridge, epochs=40, rng=np.random.default_rng(seed), zeros_observed=full,
             row_weights=np.random.default_rng(seed).random(30), compiled=compiled,
@@ -256,9 +255,9 @@ def test_repeated_cells_are_added_up_and_the_table_of_the_caller_stays() -> None
 def test_dense_tables_with_many_and_with_few_zeros_take_the_same_way() -> None:
     _, values, _ = seen(12, 9, 1.0, 2)
     thin = np.where(np.random.default_rng(1).random(values.shape) < 0.1, values, 0.0)
-    assert isinstance(table(values).by_row, np.ndarray)
-    assert sparse.issparse(table(thin).by_row)
-    assert table(thin).full
+    assert isinstance(cells_of(values).by_row, np.ndarray)
+    assert sparse.issparse(cells_of(thin).by_row)
+    assert cells_of(thin).full
     for one in (values, thin):
         dense = factorise(one, 2, rng=np.random.default_rng(5))
         held = factorise(sparse.csr_array(one), 2, rng=np.random.default_rng(5), zeros_observed=True)

@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from tacit.errors import InvalidModel, InvalidParameter, MissingExtra
-from tacit.models import onnx_scorer
-from tacit.models.onnx_scorer import OnnxScorer
-from tacit.models.rating_network import RatingNetwork
-from tacit.models.scorer import class_scores
+from tacit.models import scorers
+from tacit.models.scorers import OnnxScorer, RatingNetwork, class_scores
 from tests.unit.models import onnx_models, plain_network
 
 RNG = np.random.default_rng(21)
@@ -98,7 +96,7 @@ def test_batches_are_bounded_and_change_nothing(most: int, batches: list[int], m
     exported = OnnxScorer(onnx_models.rating_network(NETWORK.weights), FLAGS, 38)
     whole = exported.score(PROFILES[:3], ITEMS)
     batches.clear()
-    monkeypatch.setattr(onnx_scorer, "_PAIRS", most)
+    monkeypatch.setattr(scorers, "_PAIRS", most)
     np.testing.assert_allclose(exported.score(PROFILES[:3], ITEMS), whole, atol=1e-5)
     assert max(batches) <= most
 

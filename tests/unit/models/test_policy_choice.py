@@ -8,8 +8,17 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from tacit.errors import InvalidParameter
-from tacit.models.policy_choice import DRAWS, Choice, Spread, Tastes, choose, choose_many, prior_draws, value
-from tacit.models.public_prior import Prior
+from tacit.models.private_selection import (
+    DRAWS,
+    PolicyChoice,
+    Prior,
+    Spread,
+    Tastes,
+    choose,
+    choose_many,
+    prior_draws,
+    value,
+)
 
 CLICKS = np.array([0.2, 0.11, 0.1, 0.1, 0.04, 0.01])
 BIDS = np.array([0.5, 3.0, 1.0, 0.125, 2.0, 0.7])
@@ -92,7 +101,7 @@ def test_nothing_to_gain_means_the_public_choice() -> None:
     assert choose([0.3, 0.001, 0.001], Spread(0.1), 0.5).m == 1
     assert choose([0.1, 0.1, 0.1, 0.1], Spread(1e-13), 1.0).m == 1  # all m are equally good: the smallest
     assert choose([2.0, 2.0, 2.0], Spread(1e-9, "normal"), 1e-6).m == 1
-    assert choose([0.0, 0.0], Spread(), 1.0) == Choice(1, 1, 0.0)
+    assert choose([0.0, 0.0], Spread(), 1.0) == PolicyChoice(1, 1, 0.0)
 
 
 def test_more_epsilon_and_more_spread_offer_more() -> None:

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from tacit.models.features import scaled_blocks
-from tacit.models.posterior import (
-    capped_draws,
-    look_alike_weights,
-)
+from tacit.models.multi_selection import capped_draws
+from tests.unit.models.posterior import look_alike_weights
 
 
 def test_the_posterior_of_three_look_alikes() -> None:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidModel
-from tacit.models import rating_network
-from tacit.models.rating_network import RatingNetwork
-from tacit.models.scorer import class_scores
+from tacit.models import scorers
+from tacit.models.scorers import RatingNetwork, class_scores
 from tests.unit.models import plain_network
 
 RNG = np.random.default_rng(11)
@@ -41,7 +40,7 @@ def test_equal_items_have_equal_scores_to_the_last_bit() -> None:
 
 def test_every_tower_counts() -> None:
     base = NETWORK.score(PROFILES, ITEMS)
-    for tower in rating_network.TOWERS:
+    for tower in scorers.TOWERS:
         changed = {n: w * 0.5 if n.startswith(f"{tower}.") else w for n, w in NETWORK.weights.items()}
         assert np.abs(RatingNetwork(changed, FLAGS).score(PROFILES, ITEMS) - base).max() > 0.01, tower
     assert np.abs(NETWORK.score(PROFILES[:, ::-1].copy(), ITEMS) - base).max() > 0.01
@@ -49,7 +48,7 @@ def test_every_tower_counts() -> None:
 
 def test_many_users_are_scored_in_parts_that_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = NETWORK.score(PROFILES, ITEMS)
-    monkeypatch.setattr(rating_network, "_PAIRS", 1)
+    monkeypatch.setattr(scorers, "_PAIRS", 1)
     np.testing.assert_allclose(NETWORK.score(PROFILES, ITEMS), whole, atol=1e-5)
 
 

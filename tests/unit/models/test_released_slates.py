@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from tacit.models.dpp.coins import RngCoins
-from tacit.models.dpp.laws import k_dpp_law, subsets
-from tacit.models.released_slates import from_counts, from_kernel, quality
+from tacit.models.dpp.laws import RngCoins, k_dpp_law, subsets
+from tacit.models.dpp.tempered import from_counts, from_kernel, quality
 
 
 @pytest.mark.parametrize("kernel", [np.zeros((4, 4)), np.diag([-5.0, -1.0, -3.0, -2.0])], ids=["zero", "below 0"])

@@ -9,20 +9,35 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from tacit.errors import InvalidMessage, InvalidParameter
-from tacit.models.secure_sum import SHARE_BYTES, SumPlan, SumSession, least_fewest
-from tacit.models.secure_sum.context import bound, commitment
-from tacit.models.secure_sum.masks import add_stream, check_public, mask_key, new_private, pair_key, public_of
-from tacit.models.secure_sum.plan import safe
-from tacit.models.secure_sum.purposes import (
+from tacit.models.secure_sum import (
+    PARCEL_EXTRA,
+    PRIME,
+    SHARE_BYTES,
+    SumPlan,
+    SumSession,
     add_own_mask,
     add_pair_mask,
+    add_stream,
+    bound,
+    check_public,
+    combine,
+    commitment,
+    evaluate,
+    least_fewest,
+    mask_key,
+    new_private,
+    open_parcel,
+    pair_key,
     parcel_context,
     parcel_key,
+    public_of,
+    safe,
+    seal,
     seed_commitment,
     share_commitment,
+    split,
+    weights,
 )
-from tacit.models.secure_sum.sealing import PARCEL_EXTRA, open_parcel, seal
-from tacit.models.secure_sum.shares import PRIME, combine, evaluate, split, weights
 from tests.unit.server.secure_runs import as_bytes, check_looks_uniform, polynomial
 
 SYSTEM = os.urandom
@@ -129,7 +144,7 @@ def test_a_total_of_enough_is_no_attack() -> None:
     ("names", "fewest", "colluding", "reason"),
     [
         (("b", "a", "c"), 3, 1, "sorted"),
-        (("a", "a", "c"), 3, 1, "each there once"),
+        (("a", "a", "c"), 3, 1, "each of them once"),
         (("", "a", "c"), 3, 1, "texts"),
         (("a", "b"), 2, 1, "at least 3 must take part"),  # each knows its own: nothing is hidden from the other
         (("a", "b", "c"), 3, 2, "at least 4 must take part"),

@@ -9,27 +9,24 @@ import pytest
 from numpy.typing import NDArray
 from scipy.integrate import quad
 
-from tacit.mechanisms import Envelope, ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip, TopResponse
-from tacit.mechanisms.boxes import ClippedScores, ScaledScores
-from tacit.models.selection_laws import (
-    clipped,
-    envelope,
-    laplace_max,
-    permute_and_flip,
-    response,
-    scaled,
-    softmax,
-)
-from tacit.models.selection_rates import (
+from tacit.evaluation.private_selection.selection_laws import (
     LAWS,
     box_loss,
     calibrated_box_rate,
     calibrated_rate,
-    plain_rate,
+    clipped,
+    envelope,
+    permute_and_flip,
+    response,
+    scaled,
     scaled_flip_loss,
     scaled_softmax_loss,
+    softmax,
     softmax_box_loss,
 )
+from tacit.mechanisms import Envelope, ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip, TopResponse
+from tacit.mechanisms.scores import ClippedScores, ScaledScores
+from tests.unit.models.laplace_max import laplace_max, plain_rate
 
 Law = Callable[..., NDArray[np.float64]]
 NOISY = (softmax, permute_and_flip, laplace_max)

@@ -8,9 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidModel
-from tacit.models.rating_network import Weights
-from tacit.models.scorer import class_scores
-from tacit.models.two_tower import TwoTower, shapes
+from tacit.models.scorers import TwoTower, Weights, class_scores
+from tacit.models.scorers import two_tower_shapes as shapes
 from tests.unit.models import plain_network
 
 RNG = np.random.default_rng(12)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tacit.models.weighted_k_means import weighted_k_means
+from tacit.models.prototypes import weighted_k_means
 
 
 def loss(points: np.ndarray, weights: np.ndarray, centres: np.ndarray, near: np.ndarray) -> float:

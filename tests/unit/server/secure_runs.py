@@ -7,13 +7,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit.entity.masking import SecureParty
-from tacit.messages.federated_prototypes_frame import public_of as signing_public
-from tacit.messages.federated_prototypes_secure import Masked, Unmask
-from tacit.models.secure_sum import SumSession, plan
-from tacit.models.secure_sum.masks import public_of
-from tacit.models.secure_sum.purposes import KEY, SEED, add_own_mask, add_pair_mask
-from tacit.models.secure_sum.shares import PRIME, SHARE_BYTES, combine, evaluate
+from tacit.entity.secure_sum import SecureParty
+from tacit.messages.federated_prototypes.frame import public_of as signing_public
+from tacit.messages.federated_prototypes.secure_sum import MaskedUpload, UnmaskingShares
+from tacit.models import secure_sum
+from tacit.models.secure_sum import (
+    KEY,
+    PRIME,
+    SEED,
+    SHARE_BYTES,
+    SumSession,
+    add_own_mask,
+    add_pair_mask,
+    combine,
+    evaluate,
+    public_of,
+)
 from tacit.server.secure_sums import SecureSums
 
 RUN = "5e" * 32
@@ -34,7 +43,7 @@ def session_of(count: int, fewest: int, colluding: int = 1, run: str = RUN) -> S
 def unsafe_session(monkeypatch: pytest.MonkeyPatch, count: int, fewest: int, colluding: int = 1) -> SumSession:
     """A session that the plan refuses, built all the same."""
     with monkeypatch.context() as patch:
-        patch.setattr(plan, "safe", lambda *_: True)
+        patch.setattr(secure_sum, "safe", lambda *_: True)
         return session_of(count, fewest, colluding)
 
 
@@ -152,7 +161,7 @@ class Liar:
         """Asks one entity to unmask, and keeps what it says."""
         session, told = self.world.session, tuple(survivors)
         data = self.world.parties[name].unmask(told, self.upload)
-        read = Unmask.read(session, data, self.upload, told, self.world.parties[name].held)
+        read = UnmaskingShares.read(session, data, self.upload, told, self.world.parties[name].held)
         for dealer, share in read.shares.items():
             self._keep(dealer, SEED if dealer in told else KEY, name, share)
 
@@ -176,7 +185,7 @@ class Liar:
         place, group = session.check_upload(self.upload), set(wanted)
         total = np.zeros(50, dtype=np.uint64)
         for name in group:
-            total += Masked.read(session, self.masked[name], self.upload, sharers, 50).values
+            total += MaskedUpload.read(session, self.masked[name], self.upload, sharers, 50).values
             seed = self.secret(name, SEED)
             if seed is None:
                 return None

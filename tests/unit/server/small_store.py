@@ -10,7 +10,8 @@ from tacit.messages.multi_selection import Signal
 from tacit.messages.store import Store
 from tacit.models.features import GenreProfile
 from tacit.models.items import Items
-from tacit.models.two_tower import TwoTower, shapes
+from tacit.models.scorers import TwoTower
+from tacit.models.scorers import two_tower_shapes as shapes
 
 GENRES = 5
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from tacit.device.blind_tokens import blind
+from tacit.device.catalogue import blind
 from tacit.errors import Conflict, InvalidMessage, InvalidParameter, MissingExtra
-from tacit.messages.private_selection import BatchTerms, Candidate, Offer, Policy, Rule
-from tacit.messages.private_selection_tokens import IssuedToken, TokenRequest
-from tacit.server.blind_tokens import BlindTokens, InMemory, PlainTokens
+from tacit.messages.private_selection import BatchTerms, Candidate, IssuedToken, Offer, Policy, Rule, TokenRequest
+from tacit.server.shuffled import BlindTokens, InMemory, PlainTokens
 from tests.unit.server import ristretto as book
 
 voprf = pytest.importorskip("voprf").ristretto
@@ -232,7 +231,7 @@ class TestTheDevice:
     def test_nothing_shows_the_nonce(self):
         tokens = BlindTokens()
         blinded = blind(offer(tokens))
-        assert repr(blinded) == "Blinded(...)"
+        assert repr(blinded) == "BlindToken(...)"
 
     def test_every_offer_is_blinded_by_a_nonce_of_its_own(self):
         tokens = BlindTokens()

@@ -9,14 +9,12 @@ from scipy.stats import chisquare
 from tacit.errors import InvalidModel, InvalidParameter
 from tacit.messages.multi_selection import Reply, Signal
 from tacit.messages.store import Store
-from tacit.models.classes import Classes
 from tacit.models.dpp.laws import k_dpp_law, subsets
-from tacit.models.factors import FactorScorer
-from tacit.models.posterior import look_alike_weights
-from tacit.models.scorer import class_scores
-from tacit.models.two_tower import TwoTower
-from tacit.server import Algorithm, MultiSelection, Settings
-from tacit.server.diversified import OWN, class_vectors
+from tacit.models.items import Classes
+from tacit.models.scorers import FactorScorer, TwoTower, class_scores
+from tacit.server import Algorithm, AnswerSettings, MultiSelection
+from tacit.server.multi_selection import OWN_SHARE, class_vectors
+from tests.unit.models.posterior import look_alike_weights
 from tests.unit.server.small_store import random_features, signal_of, small_store
 
 NEARLY_ALL = 1.0 - 1e-9  # of the posterior's weight
@@ -56,7 +54,7 @@ def cosines(store: Store) -> np.ndarray:
 def slow(store: Store, signal: Signal, k: int, alpha: float, among: set[int] | None = None) -> list[int]:
     """Each time the class (``among`` these) with the largest determinant, worked out anew."""
     quality = np.exp(alpha / 2.0 * expected(store, signal))
-    kernel = quality[:, None] * ((1.0 - OWN) * cosines(store) + OWN * np.eye(len(quality))) * quality
+    kernel = quality[:, None] * ((1.0 - OWN_SHARE) * cosines(store) + OWN_SHARE * np.eye(len(quality))) * quality
     chosen: list[int] = []
     for _ in range(k):
         gains = [
@@ -166,7 +164,7 @@ def test_drawn_slates_differ_from_time_to_time_and_name_the_best_first(store: St
 
 
 def test_an_empty_signal_is_answered_as_anybody_would_be(store: Store) -> None:
-    told_nothing = Settings(Algorithm.DPP).without_signal()
+    told_nothing = AnswerSettings(Algorithm.DPP).without_signal()
     assert told_nothing.algorithm is Algorithm.DPP
     assert told_nothing.ignores_signal
 
@@ -224,4 +222,4 @@ def test_a_scorer_without_vectors_is_refused(store: Store) -> None:
 @pytest.mark.parametrize("alpha", [0.0, -1.0, np.nan, np.inf])
 def test_alpha_must_be_above_zero(alpha: float) -> None:
     with pytest.raises(InvalidParameter, match="alpha"):
-        Settings(Algorithm.DPP, alpha=alpha)
+        AnswerSettings(Algorithm.DPP, alpha=alpha)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tacit.errors import InvalidMessage, InvalidParameter, TooFewEntities
 from tacit.ledger import PrivacyLedger
 from tacit.messages.federated_prototypes import Code, Reply, SharedModel, open_frame
-from tacit.messages.federated_prototypes_replies import entry_of
+from tacit.messages.federated_prototypes.replies import entry_of
 from tacit.models.moments import STEPS
-from tacit.server.federation import Federation, Status
+from tacit.server.federated_prototypes import Federation, ReplyStatus
 from tests.unit.federated_world import ITEMS, World, key_of, resigned, rows_of
 from tests.unit.unsynced import unsynced
 
@@ -52,7 +52,7 @@ def test_a_run_goes_through_its_stages_to_a_model_that_all_can_read(
         seen.append(run.stage)
         assert set(run.expected) == {"a", "b", "c"}
         verdicts = world.exchange(run)
-        assert {verdict.status for verdict in verdicts.values()} == {Status.ACCEPTED}
+        assert {verdict.status for verdict in verdicts.values()} == {ReplyStatus.ACCEPTED}
         assert (run.missing, len(run.replied)) == ((), 3)
         run.advance()
     assert tuple(seen) == world.manifest.stages
@@ -102,7 +102,7 @@ def test_the_order_of_replies_does_not_matter(made: Any, mechanism: str, own: di
         for reply in replies:
             run.accept(reply)
         for reply in reversed(replies):
-            assert other.accept(reply).status is Status.ACCEPTED
+            assert other.accept(reply).status is ReplyStatus.ACCEPTED
         run.advance()
         other.advance()
     assert other.outgoing() == run.outgoing()
@@ -113,15 +113,15 @@ def test_a_reply_counts_once(made: Any, mechanism: str, own: dict[str, Any]) -> 
     world = made(mechanism, **own)
     run = world.federation()
     reply = world.entity("a").answer(run.outgoing()["a"])
-    assert run.accept(reply) == (Status.ACCEPTED, "a", run.stage, None, None)
-    assert run.accept(reply).status is Status.REPEATED
+    assert run.accept(reply) == (ReplyStatus.ACCEPTED, "a", run.stage, None, None)
+    assert run.accept(reply).status is ReplyStatus.REPEATED
     assert run.replied == ("a",)
     other = World(world.folder, mechanism, **own)  # the same run, another ledger: fresh noise, fresh keys
     other.folder = world.folder / "other"
     other.folder.mkdir()
     again = other.entity("a").answer(run.outgoing()["a"])
     other.close()
-    assert run.accept(again)[:4] == (Status.REJECTED, "a", run.stage, Code.CONFLICT)
+    assert run.accept(again)[:4] == (ReplyStatus.REJECTED, "a", run.stage, Code.CONFLICT)
     assert run.replied == ("a",)
 
 
@@ -133,13 +133,13 @@ def test_a_late_reply_is_discarded_and_an_early_one_too(made: Any) -> None:
     late = world.entity("c").answer(run.outgoing()["c"])
     world.exchange(run, silent="c")
     run.advance()
-    assert run.accept(late)[:4] == (Status.REJECTED, "c", "popularity", Code.LATE)
+    assert run.accept(late)[:4] == (ReplyStatus.REJECTED, "c", "popularity", Code.LATE)
     world.entity("c")
     gram = Reply("gram", "c", entry_of(world.manifest, "gram", "c"), {"steps": np.zeros(1, dtype=np.int64)})
     assert run.accept(gram.signed(key_of("c"), world.manifest)).code is Code.LEFT
     assert set(run.outgoing()) == {"a", "b"}
     first = world.entity("a").answer(world.opening())
-    assert run.accept(first).status is Status.REPEATED  # a retry of what was counted is no fault
+    assert run.accept(first).status is ReplyStatus.REPEATED  # a retry of what was counted is no fault
     world.converse(run)
     assert run.model is not None
     assert run.model.contributors == 2
@@ -212,7 +212,7 @@ def test_a_run_that_cannot_go_on_is_given_up(made: Any) -> None:
     assert run.give_up() == "given-up"
     assert (run.done, run.model, run.outgoing()) == (True, None, {})
     reply = world.entity("a").answer(world.opening())
-    assert run.accept(reply).status is Status.REPEATED
+    assert run.accept(reply).status is ReplyStatus.REPEATED
     second = made("moments", names=FOUR, fewest=3)
     run = second.federation()
     second.converse(run, until="gram")
@@ -238,10 +238,10 @@ def test_a_message_of_the_secure_sum_that_is_anothers_or_false_is_refused(made: 
     replies = {name: world.entity(name).answer(run.outgoing()[name]) for name in FOUR}
     theirs = open_frame(replies["b"]).arrays["body"]
     stolen = resigned(replies["a"], key_of("a"), arrays={"body": theirs})
-    assert run.accept(stolen)[:4] == (Status.REJECTED, "a", "keys", Code.SECURE_SUM)
+    assert run.accept(stolen)[:4] == (ReplyStatus.REJECTED, "a", "keys", Code.SECURE_SUM)
     for body in (np.zeros(0, dtype=np.uint8), np.arange(50, dtype=np.uint8), theirs[:-1]):
         assert run.accept(resigned(replies["a"], key_of("a"), arrays={"body": body})).code is Code.SECURE_SUM
-    assert run.accept(replies["a"]).status is Status.ACCEPTED
+    assert run.accept(replies["a"]).status is ReplyStatus.ACCEPTED
 
 
 def test_a_wrong_share_is_refused_and_its_giver_may_mend_it(made: Any) -> None:
@@ -254,9 +254,9 @@ def test_a_wrong_share_is_refused_and_its_giver_may_mend_it(made: Any) -> None:
     shares[1, 5] ^= 1
     wrong = np.frombuffer(resigned(inner, key_of("a"), arrays={"shares": shares}), dtype=np.uint8)
     verdict = run.accept(resigned(good, key_of("a"), arrays={"body": wrong}))
-    assert verdict[:4] == (Status.REJECTED, "a", "unmask-popularity", Code.SECURE_SUM)
+    assert verdict[:4] == (ReplyStatus.REJECTED, "a", "unmask-popularity", Code.SECURE_SUM)
     assert run.replied == ()
-    assert run.accept(good).status is Status.ACCEPTED
+    assert run.accept(good).status is ReplyStatus.ACCEPTED
 
 
 def test_what_is_rejected_changes_nothing(made: Any) -> None:
@@ -266,7 +266,7 @@ def test_what_is_rejected_changes_nothing(made: Any) -> None:
     values = open_frame(replies["a"]).arrays["values"].copy()
     values[0, 0] = 99.0
     for bad in (resigned(replies["a"], key_of("a"), arrays={"values": values}), replies["b"][:-1], b""):
-        assert run.accept(bad).status is Status.REJECTED
+        assert run.accept(bad).status is ReplyStatus.REJECTED
     assert run.replied == ()
     assert run.combine(replies.values()).hash == other.combine(replies.values()).hash
 
@@ -286,12 +286,12 @@ def test_no_bytes_stop_the_coordinator(tmp_path: Path, mechanism: str, own: dict
         flipped[bit // 8] ^= 1 << bit % 8
         for one in (data, good[: len(data)], good + data + b"x", bytes(flipped), b"x" + data + good):
             verdict = run.accept(one)
-            assert verdict.status is Status.REJECTED
+            assert verdict.status is ReplyStatus.REJECTED
             assert verdict.code in set(Code)
         assert run.replied == ()
 
     tried()
-    assert run.accept(good).status is Status.ACCEPTED
+    assert run.accept(good).status is ReplyStatus.ACCEPTED
 
 
 def test_one_entity_has_no_more_weight_than_others_whatever_sizes_it_states(made: Any) -> None:
@@ -392,7 +392,7 @@ def test_replies_of_another_run_are_refused(made: Any) -> None:
     world = made("tree")
     reply = world.entity("a").answer(world.opening())
     other = Federation(replace(world.manifest, title="another"), world.key)
-    assert other.accept(reply)[:4] == (Status.REJECTED, None, None, Code.OTHER_RUN)
+    assert other.accept(reply)[:4] == (ReplyStatus.REJECTED, None, None, Code.OTHER_RUN)
 
 
 def test_a_verdict_reads_as_a_truth_value(made: Any) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.mechanisms import GramShare, PopularityShare, ReplayedNoise, moment_rhos
 from tacit.models.moments import STEPS, noise_sds, triangle
-from tacit.server.moments import choose_head, influence, no_information, shared_moments
+from tacit.server.secure_sums import choose_head, moments_influence, no_information, shared_moments
 
 ITEMS, DELTA = 300, 1e-6
 
@@ -36,7 +36,7 @@ def test_sums_of_shares_become_what_they_are_sums_of(rng: np.random.Generator) -
     worlds = entities(rng)
     first = PopularityShare(ITEMS, rhos[0], DELTA, honest)
     sd, gram_sd = noise_sds(*rhos, shares=len(worlds), honest=honest)
-    assert sd == pytest.approx(first.sd * math.sqrt(len(worlds)))
+    assert sd == pytest.approx(first.noise_law.sd * math.sqrt(len(worlds)))
     choice = choose_head(
         np.sum([first.release(rows, ReplayedNoise(h)).value.steps for h, rows in enumerate(worlds)], axis=0), ITEMS, sd
     )
@@ -71,14 +71,14 @@ def test_the_same_sums_make_the_same_broadcast(rng: np.random.Generator) -> None
 def test_noise_alone_gives_no_head_and_no_information() -> None:
     rhos = moment_rhos(1.0, DELTA)
     share = PopularityShare(5000, rhos[0], DELTA)
-    choice = choose_head(share.release([], ReplayedNoise(1)).value.steps, 5000, share.sd)
+    choice = choose_head(share.release([], ReplayedNoise(1)).value.steps, 5000, share.noise_law.sd)
     assert not choice.informative
     assert 0 < choice.seen < 30
     for shared in (no_information(choice, 2.0), shared_moments(choice, np.zeros(0, dtype=np.int64), 2.0)):
         assert not shared.informative
         assert shared.pseudo_rows.shape == (0, 0)
         assert (shared.popularity == choice.popularity).all()
-        assert (shared.seen, shared.popularity_sd) == (choice.seen, share.sd)
+        assert (shared.seen, shared.popularity_sd) == (choice.seen, share.noise_law.sd)
 
 
 def test_a_head_without_its_matrix_is_no_information_either() -> None:
@@ -126,7 +126,7 @@ def test_whoever_says_what_the_others_say_moves_nothing() -> None:
     rhos = moment_rhos(200.0, DELTA)
     popularity, gram = shares_of(entities(np.random.default_rng(1), count=1), rhos)
     same = [dict.fromkeys("abc", one["e0"]) for one in (popularity, gram)]
-    for moved in influence(same[0], same[1], rhos).values():
+    for moved in moments_influence(same[0], same[1], rhos).values():
         assert moved.popularity < 1e-12
         assert moved.head == 0.0
         assert moved.rows < 0.05  # a third of the noise's threshold, of which the sums without one have less
@@ -136,18 +136,18 @@ def test_each_part_of_the_influence_sees_what_differs_in_it(rng: np.random.Gener
     rhos = moment_rhos(50.0, DELTA)
     worlds = entities(rng, count=4)
     popularity, gram = shares_of(worlds, rhos)
-    alike = influence(popularity, gram, rhos)
+    alike = moments_influence(popularity, gram, rhos)
     assert max(max(moved) for moved in alike.values()) < 0.2
     mean = np.mean(list(popularity.values()), axis=0)
     others = np.mean([popularity[name] for name in ("e0", "e1", "e2")], axis=0)
     assert alike["e3"].popularity == pytest.approx(np.linalg.norm(mean - others) / np.linalg.norm(mean))
-    louder = influence(popularity | {"e3": popularity["e3"] * 3}, gram, rhos)["e3"]
+    louder = moments_influence(popularity | {"e3": popularity["e3"] * 3}, gram, rhos)["e3"]
     assert louder.popularity > 2 * max(alike["e3"].popularity, louder.rows)
     assert louder.rows == alike["e3"].rows
     pushed = popularity["e3"].copy()
     pushed[250:290] += 5000 * STEPS  # items that nobody has
-    assert influence(popularity | {"e3": pushed}, gram, rhos)["e3"].head > 0.2
-    odd = influence(popularity, gram | {"e3": gram["e3"] * 4}, rhos)
+    assert moments_influence(popularity | {"e3": pushed}, gram, rhos)["e3"].head > 0.2
+    odd = moments_influence(popularity, gram | {"e3": gram["e3"] * 4}, rhos)
     assert odd["e3"].rows > 3 * odd["e0"].rows
     assert odd["e3"].popularity == alike["e3"].popularity
 
@@ -155,10 +155,10 @@ def test_each_part_of_the_influence_sees_what_differs_in_it(rng: np.random.Gener
 def test_without_a_head_only_the_popularity_moves() -> None:
     rng, rhos = np.random.default_rng(3), moment_rhos(0.1, DELTA)
     popularity = {name: rng.integers(-(10**8), 10**8, ITEMS) for name in "ab"}
-    for moved in influence(popularity, {}, rhos).values():
+    for moved in moments_influence(popularity, {}, rhos).values():
         assert moved.popularity > 0.0
         assert moved[1:] == (0.0, 0.0)
     nothing = dict.fromkeys("ab", np.zeros(ITEMS, dtype=np.int64))
-    assert influence(nothing, {}, rhos)["a"] == (0.0, 0.0, 0.0)
+    assert moments_influence(nothing, {}, rhos)["a"] == (0.0, 0.0, 0.0)
     with pytest.raises(InvalidParameter, match="at least 2"):
-        influence({"a": popularity["a"]}, {}, rhos)
+        moments_influence({"a": popularity["a"]}, {}, rhos)

@@ -12,11 +12,12 @@ import pytest
 from tacit.errors import InvalidMessage, InvalidModel, InvalidParameter, NoLookAlikes
 from tacit.messages.multi_selection import ModelKind, Reply, Request, Signal
 from tacit.messages.store import Store
-from tacit.models.local_models import fit_ridge, gram_of, principal_components
-from tacit.models.posterior import look_alike_weights
-from tacit.models.scorer import class_scores
+from tacit.models.multi_selection import fit_ridge, gram_of, principal_components
+from tacit.models.scorers import class_scores
 from tacit.models.tables import Tables, build_tables, tables_version
-from tacit.server import Algorithm, LocalModel, MultiSelection, Settings
+from tacit.server import Algorithm, AnswerSettings, LocalModel, MultiSelection
+from tests.releases import message_of
+from tests.unit.models.posterior import look_alike_weights
 from tests.unit.server.small_store import GENRES, random_features, random_network, signal_of, small_store
 
 ALL = list(Algorithm)
@@ -123,7 +124,7 @@ def test_draws_of_look_alikes_give_the_greedy_slate_of_their_items(
 ) -> None:
     for seed in range(10):
         made = server(store, algorithm, seed=seed, r=8)
-        rows = replace(made.guessed(signal), rng=np.random.default_rng(seed)).draws(25)
+        rows = replace(made.guess(signal), rng=np.random.default_rng(seed)).draws(25)
         expected = greedy_by_item(
             item_scores(store, store.look_alikes[rows]), np.ones(25), 3, 3 if algorithm.startswith("avg") else 1, 8
         )
@@ -136,7 +137,7 @@ def test_draws_around_the_signal_give_the_greedy_slate_of_their_items(
 ) -> None:
     for seed in range(5):
         made = server(store, algorithm, seed=seed, r=8)
-        drawn = replace(made.guessed(signal), rng=np.random.default_rng(seed)).capped(25)
+        drawn = replace(made.guess(signal), rng=np.random.default_rng(seed)).capped(25)
         expected = greedy_by_item(item_scores(store, drawn), np.ones(25), 3, 3 if algorithm == "avg" else 1, 8)
         assert codes(store, made.answer(signal, 3))[: len(expected)] == expected
 
@@ -216,7 +217,7 @@ def test_principal_components_are_those_of_the_posteriors_draws(store: Store, si
     made = server(store, "sat-realuser", "pca", components=4)
     reply = made.answer(signal, 3)
     coins = np.random.default_rng(3)
-    again = replace(made.guessed(signal), rng=coins)
+    again = replace(made.guess(signal), rng=coins)
     again.draws(25)
     rows, counts = np.unique(again.draws(1000), return_counts=True)
     scores = item_scores(store, store.look_alikes[rows])[:, codes(store, reply)]
@@ -263,7 +264,7 @@ def test_the_length_of_a_reply_depends_on_nothing_that_the_signal_says(store: St
 
 class TestBadInput:
     def test_a_signal_outside_the_domain_is_normal(self, store: Store) -> None:
-        far = Signal(np.array([-5_000_000, 9_000_000] * GENRES), 20, Fraction(1, 10), simulated=True)
+        far = message_of(Signal, np.array([-5_000_000, 9_000_000] * GENRES), 20, Fraction(1, 10), simulated=True)
         for algorithm in ALL:
             assert len(server(store, algorithm).answer(far).items) == 5
 
@@ -273,7 +274,7 @@ class TestBadInput:
             server(store, "exact").answer(signal, k, t)
 
     def test_a_signal_of_another_dimension_is_refused_without_showing_it(self, store: Store) -> None:
-        strange = Signal(np.array([123456, 7]), 20, Fraction(1, 10), simulated=True)
+        strange = message_of(Signal, np.array([123456, 7]), 20, Fraction(1, 10), simulated=True)
         with pytest.raises(InvalidMessage) as refused:
             server(store, "exact").answer(strange)
         assert "123456" not in str(refused.value)
@@ -303,7 +304,7 @@ class TestBadInput:
     @pytest.mark.parametrize("name", ["draws", "model_draws", "r", "components", "most_rows"])
     def test_sizes_of_draws_below_one(self, name: str) -> None:
         with pytest.raises(InvalidParameter, match=name):
-            Settings(**{name: 0})
+            AnswerSettings(**{name: 0})
 
     def test_unknown_names_list_the_known_ones(self, store: Store) -> None:
         with pytest.raises(InvalidParameter, match="sat-realuser"):
@@ -326,7 +327,7 @@ class TestBadInput:
 
     def test_principal_components_need_a_posterior(self) -> None:
         with pytest.raises(InvalidParameter, match="nopost has no posterior"):
-            Settings(Algorithm.NOPOST, LocalModel.PCA)
+            AnswerSettings(Algorithm.NOPOST, LocalModel.PCA)
 
     @pytest.mark.parametrize("score", [np.nan, np.inf, -0.5])
     def test_a_model_with_unusable_scores_is_refused_at_the_start(self, store: Store, score: float) -> None:

@@ -15,6 +15,7 @@ from tacit.ledger import Settlement
 from tacit.ledger.stores.sqlite import SqliteStore
 from tacit.messages.private_selection import Engagement, Impression, Offer, OfferRequest, Rule
 from tacit.server import Listings, PrivateSelection
+from tests.releases import message_of
 
 ITEMS, BIDS, PPM = ["a", "b", "c", "d"], [2_000_000, 1_500_000, 4_000_000, 500_000], [50_000, 80_000, 20_000, 100_000]
 ASKED = [OfferRequest("", consent=bool(number % 2)) for number in range(40)]
@@ -88,7 +89,7 @@ def test_all_of_them_are_one_transaction(shop: Shop, transactions: list[int]) ->
     offers += made(server.offer_many(ASKED))
     assert len(transactions) == 1
     transactions.clear()
-    shown = [Impression(offer.token, offer.items[:1]) for offer in offers]
+    shown = [message_of(Impression, offer.token, offer.items[:1]) for offer in offers]
     assert server.bill_many(shown) == [Settlement.OK] * 41
     assert len(transactions) == 1
 
@@ -98,10 +99,15 @@ def test_many_bills_are_those_that_would_be_made_one_by_one(shop: Shop) -> None:
     outcomes = []
     for server in (together, alone):
         one, two, three = made(server.offer_many(ASKED[:3]))
-        bills = [
-            Impression(one.token, ("a",)), Impression(one.token, ("a",)), Impression(two.token, ("b",)),
-            Impression(two.token, ("c",)), Impression("00" * 16, ("a",)), Impression(three.token, ("nothing",)),
-        ]  # fmt: skip
+        shown = [
+            (one.token, "a"),
+            (one.token, "a"),
+            (two.token, "b"),
+            (two.token, "c"),
+            ("00" * 16, "a"),
+            (three.token, "nothing"),
+        ]
+        bills = [message_of(Impression, token, (item,)) for token, item in shown]
         outcomes.append(server.bill_many(bills) if server is together else [server.bill(bill) for bill in bills])
     assert outcomes[0] == outcomes[1]
     assert outcomes[0][:5] == [
@@ -124,10 +130,10 @@ def test_what_was_explored_is_noted_offer_by_offer(shop: Shop) -> None:
     explored = [offer.token for offer, asked in zip(offers, ASKED, strict=True) if asked.consent]
     assert seen == [("offered", token) for token in explored]  # none of those who did not consent
     seen.clear()
-    server.bill_many([Impression(offer.token, offer.items[:1]) for offer in offers[:4]])
-    server.bill_many([Impression(offers[0].token, offers[0].items[:1])])  # again: counted once
+    server.bill_many([message_of(Impression, offer.token, offer.items[:1]) for offer in offers[:4]])
+    server.bill_many([message_of(Impression, offers[0].token, offers[0].items[:1])])  # again: counted once
     assert seen == [("shown", offer.token) for offer in offers[:4]]
-    assert server.engage(Engagement(offers[1].token, 1, 2.0)) is Settlement.OK
+    assert server.engage(message_of(Engagement, offers[1].token, 1, 2.0)) is Settlement.OK
     assert seen[-1] == ("engaged", offers[1].token)
 
 
@@ -150,4 +156,4 @@ def test_one_that_is_no_message_is_refused_before_anything_is_written(shop: Shop
             server.offer_many([OfferRequest("sport"), wrong])  # type: ignore[list-item]
     assert written(server) == []
     with pytest.raises(InvalidMessage):
-        server.bill_many([Impression("00" * 16, ("a",)), ("00" * 16, "a")])  # type: ignore[list-item]
+        server.bill_many([message_of(Impression, "00" * 16, ("a",)), ("00" * 16, "a")])  # type: ignore[list-item]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.server import pricing
-from tacit.server.pricing import PriceRule, Ranking, noisy_pclick_prices, ranked, require_billable
+from tacit.server import listings
+from tacit.server.listings import PriceRule, Ranking, noisy_pclick_prices, ranked, require_billable
 
 BIDS = [2_000_000, 1_500_000, 4_000_000, 500_000]
 PPM = [50_000, 80_000, 20_000, 100_000]
@@ -14,7 +14,7 @@ PPM = [50_000, 80_000, 20_000, 100_000]
 @pytest.fixture(autouse=True, params=[0, 64], ids=["by numpy", "one by one"])
 def _few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few listings are ranked one by one, more by numpy: all that is said here holds of both."""
-    monkeypatch.setattr(pricing, "_FEW", request.param)
+    monkeypatch.setattr(listings, "_FEW", request.param)
 
 
 def reference(bids: list[int], ppm: list[int], reserve: int) -> Ranking:

@@ -11,8 +11,9 @@ import pytest
 from tacit.errors import InvalidParameter, LedgerUnavailable
 from tacit.ledger import Settlement
 from tacit.messages.private_selection import Engagement, Impression, OfferRequest, Policy, Rule
-from tacit.models.policy_choice import Spread, choose
+from tacit.models.private_selection import Spread, choose
 from tacit.server import Listings, PrivateSelection, ranked
+from tests.releases import message_of
 from tests.unit.server.shops import BIDS, CONSENT, ITEMS, PPM, PRICES, Clock, Shop, offered, stored_offers
 
 
@@ -23,12 +24,12 @@ def test_what_is_offered_is_billed_at_the_price_of_its_offer(shop: Shop) -> None
         assert offer.items == ("b", "a", "c", "d")
         assert [one.public_score for one in offer.candidates] == [0.12, 0.1, 0.08, 0.05]
         assert [one.bid_micros for one in offer.candidates] == [1_500_000, 2_000_000, 4_000_000, 500_000]
-        assert server.bill(Impression(offer.token, (item,))) is Settlement.OK
-        assert server.bill(Impression(offer.token, (item,))) is Settlement.DUPLICATE
+        assert server.bill(message_of(Impression, offer.token, (item,))) is Settlement.OK
+        assert server.bill(message_of(Impression, offer.token, (item,))) is Settlement.DUPLICATE
         assert server.ledger.item(item)[1:] == (1, price)
-        assert server.bill(Impression(offer.token, ("b" if item != "b" else "a",))) is Settlement.CONFLICT
+        assert server.bill(message_of(Impression, offer.token, ("b" if item != "b" else "a",))) is Settlement.CONFLICT
     assert server.statement(date(2024, 1, 1), date(2025, 1, 1)).micros == sum(PRICES.values())
-    assert server.bill(Impression("00" * 16, ("a",))) is Settlement.UNKNOWN
+    assert server.bill(message_of(Impression, "00" * 16, ("a",))) is Settlement.UNKNOWN
 
 
 def test_the_offer_is_on_the_disk_before_it_is_returned(shop: Shop) -> None:
@@ -56,7 +57,7 @@ def test_a_price_changes_with_the_listing_but_not_for_offers_already_made(
     server = shop(policy="rr", gamma=1.0)
     offer = offered(server)
     later = PrivateSelection(Listings(ITEMS, [bid // 2 for bid in BIDS], PPM), server.ledger, explore=0.0, clock=clock)
-    assert later.bill(Impression(offer.token, ("b",))) is Settlement.OK
+    assert later.bill(message_of(Impression, offer.token, ("b",))) is Settlement.OK
     assert later.ledger.item("b").micros == 100_000
 
 
@@ -149,8 +150,8 @@ def test_what_is_explored_ends_with_the_publicly_best_hundred(shop: Shop, tmp_pa
     assert offer.policy == Policy(Rule.UNIFORM, 7)
     ((content, _),) = stored_offers(server)
     assert [item for item, _ in content[2]] == [f"i{i}" for i in range(7)]  # type: ignore[attr-defined]
-    server.bill(Impression(offer.token, ("i3",)))
-    server.engage(Engagement(offer.token, 1, 1.0))
+    server.bill(message_of(Impression, offer.token, ("i3",)))
+    server.engage(message_of(Engagement, offer.token, 1, 1.0))
     assert [len(row.items) for row in server.exploration.rows] == [7]  # its propensity is 1/7
     assert len(offered(shop(many, explore=1.0, most_explored=10_000)).items) == 300
 

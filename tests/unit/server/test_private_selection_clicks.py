@@ -12,6 +12,7 @@ from tacit.ledger import Settlement
 from tacit.messages.private_selection import Engagement, Impression, OfferRequest
 from tacit.server import Listings, PrivateSelection, click_estimate
 from tacit.server.clicks import reward
+from tests.releases import message_of
 
 
 def kept(epsilon: float) -> float:
@@ -81,13 +82,13 @@ def test_bits_that_were_flipped_at_another_epsilon_are_refused(
     shop = PrivateSelection(Listings(["tent"], [10**6], [10**5]), tmp_path / "s.db", click_epsilon=2.0, explore=1.0)
     offer = shop.offer(OfferRequest("", consent=True))
     assert offer is not None
-    shop.bill(Impression(offer.token, ("tent",)))
+    shop.bill(message_of(Impression, offer.token, ("tent",)))
     with caplog.at_level(logging.DEBUG):
-        assert shop.engage(Engagement(offer.token, 1, epsilon)) is Settlement.CONFLICT
+        assert shop.engage(message_of(Engagement, offer.token, 1, epsilon)) is Settlement.CONFLICT
     assert not caplog.records  # a line would say what was sent, and when
     assert shop.clicks("tent").received == 0
     assert not shop.exploration.rows
-    assert shop.engage(Engagement(offer.token, 1, 2.0)) is Settlement.OK  # the token was not used up
+    assert shop.engage(message_of(Engagement, offer.token, 1, 2.0)) is Settlement.OK  # the token was not used up
 
 
 def test_the_server_counts_the_bits_that_it_received(tmp_path: Path) -> None:
@@ -97,12 +98,12 @@ def test_the_server_counts_the_bits_that_it_received(tmp_path: Path) -> None:
         offer = shop.offer(OfferRequest("", consent=True))
         assert offer is not None
         tokens.append(offer.token)
-        assert shop.bill(Impression(offer.token, ("x",))) is Settlement.OK
+        assert shop.bill(message_of(Impression, offer.token, ("x",))) is Settlement.OK
     for token, bit in zip(tokens[:4], (1, 0, 1, 0), strict=True):
-        assert shop.engage(Engagement(token, bit, 2.0)) is Settlement.OK
-    assert shop.engage(Engagement(tokens[0], 1, 2.0)) is Settlement.DUPLICATE
-    assert shop.engage(Engagement(tokens[0], 0, 2.0)) is Settlement.CONFLICT
-    assert shop.engage(Engagement("00" * 16, 0, 2.0)) is Settlement.UNKNOWN
+        assert shop.engage(message_of(Engagement, token, bit, 2.0)) is Settlement.OK
+    assert shop.engage(message_of(Engagement, tokens[0], 1, 2.0)) is Settlement.DUPLICATE
+    assert shop.engage(message_of(Engagement, tokens[0], 0, 2.0)) is Settlement.CONFLICT
+    assert shop.engage(message_of(Engagement, "00" * 16, 0, 2.0)) is Settlement.UNKNOWN
     assert shop.clicks("x") == click_estimate(4, 2, 2.0)
     assert shop.ledger.item("x").impressions == 6
     assert shop.clicks("y").received == 0

@@ -10,9 +10,9 @@ import pytest
 from tacit.errors import InvalidParameter
 from tacit.ledger import Settlement
 from tacit.messages.private_selection import Candidate, Engagement, Impression, Offer, OfferRequest, Policy, Rule
-from tacit.models.propensity import most_weight, term
-from tacit.server import Exploration, Explored, Listings, PrivateSelection, estimate
-from tacit.server.counterfactual import publicly_best
+from tacit.server import Exploration, ExploredOffer, Listings, PrivateSelection, estimate
+from tacit.server.clicks import publicly_best
+from tests.releases import message_of
 
 ITEMS = ("a", "b", "c")
 CLICKS = {"a": 0.3, "b": 0.8, "c": 0.1}
@@ -30,7 +30,7 @@ def test_uniform_offers_estimate_a_public_target_without_bias(target: object, tr
     mean = 0.0
     for shown, click, bit in product(ITEMS, (0, 1), (0, 1)):
         chance = (CLICKS[shown] if click else 1.0 - CLICKS[shown]) * (p if bit == click else 1.0 - p) / 3.0
-        mean += chance * estimate([Explored("", ITEMS, shown, bit)], epsilon, target).value  # type: ignore[arg-type]
+        mean += chance * estimate([ExploredOffer("", ITEMS, shown, bit)], epsilon, target).value  # type: ignore[arg-type]
     assert mean == pytest.approx(truth, rel=1e-12)
 
 
@@ -43,7 +43,7 @@ def test_errors_and_the_self_normalised_estimate_cover_the_truth() -> None:
         shown = rng.integers(0, 3, n)
         clicks = rng.random(n) < np.array([CLICKS[item] for item in ITEMS])[shown]
         bits = clicks ^ (rng.random(n) > p)
-        rows = [Explored("", ITEMS, ITEMS[i], int(bit)) for i, bit in zip(shown, bits, strict=True)]
+        rows = [ExploredOffer("", ITEMS, ITEMS[i], int(bit)) for i, bit in zip(shown, bits, strict=True)]
         found = estimate(rows, epsilon)
         assert found.offers == n
         values.append(found.value)
@@ -60,7 +60,7 @@ def test_errors_and_the_self_normalised_estimate_cover_the_truth() -> None:
 def test_of_nothing_nothing_is_told() -> None:
     assert estimate([], 1.0).offers == 0
     assert math.isnan(estimate([], 1.0).value)
-    never_hit = estimate([Explored("", ITEMS, "c", 1)] * 2, 1.0)
+    never_hit = estimate([ExploredOffer("", ITEMS, "c", 1)] * 2, 1.0)
     assert never_hit.value == 0.0
     assert math.isnan(never_hit.normalised)
 
@@ -68,7 +68,7 @@ def test_of_nothing_nothing_is_told() -> None:
 @pytest.mark.parametrize("law", [[1.0, 0.0], [0.5, 0.4, 0.0], [1.5, -0.5, 0.0], [math.nan, 1.0, 0.0]])
 def test_a_target_that_is_no_law_is_refused(law: list[float]) -> None:
     with pytest.raises(InvalidParameter):
-        estimate([Explored("", ITEMS, "a", 1)], 1.0, lambda context, items: law)
+        estimate([ExploredOffer("", ITEMS, "a", 1)], 1.0, lambda context, items: law)
 
 
 def test_the_server_follows_uniform_offers_from_offer_to_click(tmp_path: Path) -> None:
@@ -79,16 +79,16 @@ def test_the_server_follows_uniform_offers_from_offer_to_click(tmp_path: Path) -
         offer = shop.offer(OfferRequest("", consent=turn < 30))
         assert offer is not None
         shown = offer.items[turn % len(offer.items)]
-        shop.bill(Impression(offer.token, (shown,)))
+        shop.bill(message_of(Impression, offer.token, (shown,)))
         if turn % 3:
-            shop.engage(Engagement(offer.token, turn % 2, 2.0))
-            shop.engage(Engagement(offer.token, turn % 2, 2.0))  # twice: counts once
+            shop.engage(message_of(Engagement, offer.token, turn % 2, 2.0))
+            shop.engage(message_of(Engagement, offer.token, turn % 2, 2.0))  # twice: counts once
             uniform += offer.policy.rule is Rule.UNIFORM
     rows = list(shop.exploration.rows.elements())
     assert len(rows) == uniform > 3
     assert {row.items for row in rows} == {ITEMS}
     assert shop.exploration.estimate() == estimate(rows, 2.0)
-    assert all("token" not in name for name in Explored._fields)
+    assert all("token" not in name for name in ExploredOffer._fields)
 
 
 def offer_of(rule: Rule, token: str, expires: int) -> Offer:
@@ -106,19 +106,19 @@ def test_only_uniform_offers_have_a_probability_that_the_server_may_know() -> No
 def test_a_bit_without_an_impression_or_an_offer_is_not_explored() -> None:
     followed = Exploration(1.0, clock=lambda: 0)
     followed.offered(offer_of(Rule.UNIFORM, "00" * 16, 10), "")
-    followed.engaged(Engagement("00" * 16, 1, 1.0))
-    followed.shown(Impression("11" * 16, ("a",)))
-    followed.engaged(Engagement("11" * 16, 1, 1.0))
+    followed.engaged(message_of(Engagement, "00" * 16, 1, 1.0))
+    followed.shown(message_of(Impression, "11" * 16, ("a",)))
+    followed.engaged(message_of(Engagement, "11" * 16, 1, 1.0))
     assert not followed.rows
 
 
 def test_a_token_is_forgotten_with_its_bit_and_a_second_bit_counts_nothing() -> None:
     followed = Exploration(1.0, clock=lambda: 0)
     followed.offered(offer_of(Rule.UNIFORM, "00" * 16, 10), "")
-    followed.shown(Impression("00" * 16, ("b",)))
+    followed.shown(message_of(Impression, "00" * 16, ("b",)))
     for bit in (1, 1, 0):
-        followed.engaged(Engagement("00" * 16, bit, 1.0))
-    assert list(followed.rows.elements()) == [Explored("", ITEMS, "b", 1)]
+        followed.engaged(message_of(Engagement, "00" * 16, bit, 1.0))
+    assert list(followed.rows.elements()) == [ExploredOffer("", ITEMS, "b", 1)]
     assert not followed._open
 
 
@@ -127,10 +127,10 @@ def test_a_report_that_is_refused_does_not_change_what_was_shown(tmp_path: Path)
     with PrivateSelection(listings, tmp_path / "s.db", explore=1.0) as shop:
         offer = shop.offer(OfferRequest("", consent=True))
         assert offer is not None
-        assert shop.bill(Impression(offer.token, ("b",))) is Settlement.OK
-        assert shop.bill(Impression(offer.token, ("c",))) is Settlement.CONFLICT
-        assert shop.engage(Engagement(offer.token, 1, 1.0)) is Settlement.OK
-        assert list(shop.exploration.rows) == [Explored("", ITEMS, "b", 1)]
+        assert shop.bill(message_of(Impression, offer.token, ("b",))) is Settlement.OK
+        assert shop.bill(message_of(Impression, offer.token, ("c",))) is Settlement.CONFLICT
+        assert shop.engage(message_of(Engagement, offer.token, 1, 1.0)) is Settlement.OK
+        assert list(shop.exploration.rows) == [ExploredOffer("", ITEMS, "b", 1)]
 
 
 def test_tokens_are_forgotten_when_nothing_can_come_any_more() -> None:
@@ -145,42 +145,3 @@ def test_tokens_are_forgotten_when_nothing_can_come_any_more() -> None:
     for number in range(100, 160):
         followed.offered(offer_of(Rule.UNIFORM, f"{number:032x}", 10**9), "")
     assert len(followed._open) == 61
-
-
-@pytest.mark.parametrize(("m", "d", "epsilon"), [(4, 1, 1.0), (5, 2, 2.0), (3, 1, 0.1)])
-def test_terms_of_devices_are_within_the_public_bound_and_have_no_bias(m: int, d: int, epsilon: float) -> None:
-    """Exact mean over the law of rr(m, d) for a private target: greedy on the device's own scores."""
-    scores = np.random.default_rng(7).random(m)
-    clicks = np.random.default_rng(8).random(m)
-    best = np.argsort(-scores)[:d]
-    law = np.ones(m)
-    law[best] = math.exp(epsilon)
-    law /= law.sum()
-    most = most_weight(m, epsilon, d)
-    assert most == pytest.approx(1.0 / law.min(), rel=1e-12)
-    greedy = np.eye(m)[int(np.argmax(scores))]
-    terms = [term(1.0, greedy[i], law[i], most * (1 + 1e-12)) for i in range(m)]
-    assert max(terms) <= most * (1 + 1e-12)
-    assert sum(law[i] * clicks[i] * terms[i] for i in range(m)) == pytest.approx(clicks[np.argmax(scores)], rel=1e-12)
-
-
-def test_terms_are_never_outside_their_bound_whatever_the_device_found() -> None:
-    nan = math.nan
-    for reward, target, propensity in (
-        (5.0, 3.0, 0.0),
-        (1.0, 1.0, 1e-12),
-        (nan, 1.0, 0.5),
-        (1.0, nan, 0.5),
-        (1.0, 1.0, nan),
-    ):
-        assert 0.0 <= term(reward, target, propensity, 7.0) <= 7.0
-    assert term(-1.0, 1.0, 0.5, 7.0) == 0.0
-    assert term(1.0, 0.5, 0.25, 7.0) == 2.0
-
-
-def test_the_bound_is_a_public_number() -> None:
-    assert most_weight(4, math.log(3.0)) == pytest.approx(6.0)
-    assert most_weight(4, 1.0, 4) == 4.0
-    for m, epsilon, d in ((0, 1.0, 1), (3, 0.0, 1), (3, 1.0, 4), (3, 1e5, 1)):
-        with pytest.raises(InvalidParameter):
-            most_weight(m, epsilon, d)

@@ -9,8 +9,9 @@ import pytest
 from tacit.errors import InvalidMessage, InvalidParameter, LedgerUnavailable, UnknownName
 from tacit.ledger import ImpressionLedger, Settlement
 from tacit.messages.private_selection import Bounding, Engagement, Impression, OfferRequest, Policy, Rule
-from tacit.models.policy_choice import Spread, choose
+from tacit.models.private_selection import Spread, choose
 from tacit.server import Listings, PrivateSelection
+from tests.releases import message_of
 from tests.unit.server.shops import BIDS, CONSENT, DAY, ITEMS, PPM, PRICES, Clock, Shop, offered, stored_offers
 
 
@@ -77,7 +78,7 @@ def test_recommendations_without_money_have_a_quality_and_no_price(shop: Shop) -
     assert offer.items[:2] == ("y", "x")
     assert offer.candidates[0].public_score == 4.25
     assert offer.candidates[0].bid_micros == 1_000_000
-    assert server.bill(Impression(offer.token, ("y",))) is Settlement.OK
+    assert server.bill(message_of(Impression, offer.token, ("y",))) is Settlement.OK
     assert server.ledger.item("y")[1:] == (1, 0)
     with pytest.raises(InvalidParameter, match="spread"):
         shop(listings)
@@ -109,8 +110,8 @@ def test_several_slots_are_peeled_from_more_candidates_than_slots(shop: Shop) ->
     assert few.policy == Policy(Rule.PUBLIC, 3, slots=3)
     server = shop(listings, slots=2, policy="rr", gamma=1.0)
     offer = offered(server)
-    assert server.bill(Impression(offer.token, ("i3",))) is Settlement.CONFLICT
-    assert server.bill(Impression(offer.token, ("i3", "i0"))) is Settlement.OK
+    assert server.bill(message_of(Impression, offer.token, ("i3",))) is Settlement.CONFLICT
+    assert server.bill(message_of(Impression, offer.token, ("i3", "i0"))) is Settlement.OK
     single = offered(shop(Listings(["x"], [5], [10]), slots=3))
     assert single.policy == Policy(Rule.PUBLIC, 1)
 
@@ -135,22 +136,22 @@ def test_an_offer_expires_at_a_round_time_and_a_day_later_it_is_too_late(shop: S
     assert offer.expires % 3600 == 0
     assert 3600 < offer.expires - seconds <= 7200
     clock.at = (offer.expires + 86_400) * 10**6
-    assert server.bill(Impression(offer.token, ("b",))) is Settlement.OK
+    assert server.bill(message_of(Impression, offer.token, ("b",))) is Settlement.OK
     clock.at += 10**6
-    assert server.bill(Impression(last.token, ("b",))) is Settlement.EXPIRED
+    assert server.bill(message_of(Impression, last.token, ("b",))) is Settlement.EXPIRED
 
 
 def test_no_offer_is_made_that_a_clock_ahead_has_made_unbillable(shop: Shop, clock: Clock) -> None:
     server = shop(policy="rr", gamma=1.0)
     clock.at += 30 * DAY  # once, for a moment
     early = offered(server)
-    assert server.bill(Impression(early.token, ("b",))) is Settlement.OK
+    assert server.bill(message_of(Impression, early.token, ("b",))) is Settlement.OK
     clock.at -= 30 * DAY
     with pytest.raises(LedgerUnavailable, match="clock"):
         server.offer(CONSENT)
     clock.at += 30 * DAY
     offer = offered(server)
-    assert server.bill(Impression(offer.token, ("b",))) is Settlement.OK
+    assert server.bill(message_of(Impression, offer.token, ("b",))) is Settlement.OK
 
 
 def test_lapsed_offers_are_deleted_while_others_are_made_once_an_hour(
@@ -175,14 +176,14 @@ def test_lapsed_offers_are_deleted_while_others_are_made_once_an_hour(
     offered(server)
     assert calls[2:] == [2]  # the other two were made in the next hour
     assert len(stored_offers(server)) == 3
-    assert server.bill(Impression(offer.token, ("b",))) is Settlement.UNKNOWN
+    assert server.bill(message_of(Impression, offer.token, ("b",))) is Settlement.UNKNOWN
 
 
 def test_nothing_but_token_item_price_context_and_expiry_is_stored(shop: Shop) -> None:
     server = shop(contexts=["sport"])
     offer = offered(server, OfferRequest("sport", True))
-    server.bill(Impression(offer.token, (offer.items[0],)))
-    server.engage(Engagement(offer.token, 1, 1.0))
+    server.bill(message_of(Impression, offer.token, (offer.items[0],)))
+    server.engage(message_of(Engagement, offer.token, 1, 1.0))
     path = server.ledger._store.path  # type: ignore[attr-defined]
     with sqlite3.connect(path) as connection:
         columns = {
@@ -291,7 +292,7 @@ def test_an_item_that_no_ledger_could_name_never_reaches_it(shop: Shop) -> None:
     server = shop()
     offer = offered(server)
     for item in ("no such item", "x" * 128):
-        assert server.bill(Impression(offer.token, (item,))) is Settlement.CONFLICT
+        assert server.bill(message_of(Impression, offer.token, (item,))) is Settlement.CONFLICT
 
 
 def test_only_messages_are_taken(shop: Shop) -> None:

@@ -12,11 +12,16 @@ from tacit.guarantees import ONE_USER, approximate, pure
 from tacit.messages.private_slates import Popularity, Similarity
 from tacit.models.dpp.laws import k_dpp_law
 from tacit.server import PrivateSlates
+from tests.releases import message_of
 
-COUNTS = Popularity((10, 20, 30, 40, 50), np.array([100, 99, 98, 10, -5]), Fraction(1), pure(1.0, ONE_USER))
+COUNTS = message_of(Popularity, (10, 20, 30, 40, 50), np.array([100, 99, 98, 10, -5]), Fraction(1), pure(1.0, ONE_USER))
 GENRES = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
-KERNEL = Similarity(
-    ("a", "b", "c"), np.array([[9, 9, 0], [9, 8, 0], [0, 0, 4]]), Fraction(1), approximate(1.0, 1e-6, ONE_USER)
+KERNEL = message_of(
+    Similarity,
+    ("a", "b", "c"),
+    np.array([[9, 9, 0], [9, 8, 0], [0, 0, 4]]),
+    Fraction(1),
+    approximate(1.0, 1e-6, ONE_USER),
 )
 
 
@@ -37,7 +42,7 @@ def test_where_features_have_no_more_to_say_quality_fills_the_slate() -> None:
 
 def test_alpha_weighs_quality_against_difference() -> None:
     near = np.array([[1.0, 0.0], [0.9, np.sqrt(1 - 0.81)], [0.0, 1.0]])
-    counts = Popularity((1, 2, 3), np.array([100, 100, 50]), Fraction(1), pure(1.0, ONE_USER))
+    counts = message_of(Popularity, (1, 2, 3), np.array([100, 100, 50]), Fraction(1), pure(1.0, ONE_USER))
     server = PrivateSlates(counts, near)
     assert server.slate(2, alpha=0.0).items == (1, 3)
     assert server.slate(2, alpha=40.0).items == (1, 2)
@@ -66,9 +71,9 @@ def test_a_kernel_with_negative_eigenvalues_still_makes_slates() -> None:
     assert set(server.slate(3).items) == {"a", "b", "c"}
     assert {server.slate(1, drawn=True).items for _ in range(60)} == {("a",), ("b",), ("c",)}
     assert server.slate(1).guarantee.delta == 1e-6
-    signs = Similarity((1, 2, 3), np.diag([-9, 4, 1]), Fraction(1), KERNEL.guarantee)
+    signs = message_of(Similarity, (1, 2, 3), np.diag([-9, 4, 1]), Fraction(1), KERNEL.guarantee)
     assert PrivateSlates(signs).slate(3).items == (2, 3, 1)  # what is below 0 is noise, however large
-    nothing = Similarity((1, 2), np.array([[-5, 0], [0, -3]]), Fraction(1), KERNEL.guarantee)
+    nothing = message_of(Similarity, (1, 2), np.array([[-5, 0], [0, -3]]), Fraction(1), KERNEL.guarantee)
     assert len(PrivateSlates(nothing).slate(2)) == 2
 
 
@@ -94,7 +99,9 @@ def test_wishes_are_one_number_for_each_item(weights: Any) -> None:
 
 def test_wishes_weigh_both_sides_of_a_kernel() -> None:
     kernel = np.array([[9, 6, 1], [6, 8, 2], [1, 2, 7]])
-    server = PrivateSlates(Similarity((1, 2, 3), kernel, Fraction(1), KERNEL.guarantee), rng=np.random.default_rng(5))
+    server = PrivateSlates(
+        message_of(Similarity, (1, 2, 3), kernel, Fraction(1), KERNEL.guarantee), rng=np.random.default_rng(5)
+    )
     wishes = np.array([1.0, 0.6, 0.3])
     drawn = [server.slate(2, weights=wishes, drawn=True).items for _ in range(2_000)]
     pairs = [(1, 2), (1, 3), (2, 3)]
@@ -128,8 +135,8 @@ def test_only_what_was_released_makes_a_server() -> None:
 
 
 def test_counts_that_are_all_noise_make_a_slate_too() -> None:
-    nobody = Popularity((1, 2, 3), np.array([-4, -9, -1]), Fraction(1), pure(1.0, ONE_USER))
+    nobody = message_of(Popularity, (1, 2, 3), np.array([-4, -9, -1]), Fraction(1), pure(1.0, ONE_USER))
     assert len(PrivateSlates(nobody, np.eye(3)).slate(3)) == 3
     assert len(PrivateSlates(nobody).slate(3)) == 3
-    far_below = Popularity((1, 2, 3), np.array([-90, 9, 8]), Fraction(1), pure(1.0, ONE_USER))
+    far_below = message_of(Popularity, (1, 2, 3), np.array([-90, 9, 8]), Fraction(1), pure(1.0, ONE_USER))
     assert PrivateSlates(far_below).slate(2).items == (2, 3)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.models.nonnegative import factorise
-from tacit.models.nonnegative_stack import Factorisation, stacked, weight_parts
-from tacit.server.prototypes import influence, item_means, shared_items
+from tacit.models.nonnegative import Factorisation, factorise, stack_prototypes, weight_parts
+from tacit.server.federated_prototypes import influence, item_means, shared_items
 
 NAN = np.nan
 
@@ -40,7 +39,7 @@ HOW = Factorisation(rank=2, seed=7, ridge=0.01)
 
 def test_cells_that_were_not_released_are_not_in_the_stack_and_a_released_zero_is() -> None:
     both = [sent([[1.0, NAN, 0.0], [NAN] * 3], [10.0, 5.0]), sent([[NAN, 2.0, NAN]], [10.0])]
-    stack = stacked(both, zeros_observed=True)
+    stack = stack_prototypes(both, zeros_observed=True)
     assert stack.cells.toarray().tolist() == [[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]
     assert stack.cells.nnz == 3  # the 0 is stored; the row without a number is gone
     assert stack.owners.tolist() == [0, 1]
@@ -49,12 +48,12 @@ def test_cells_that_were_not_released_are_not_in_the_stack_and_a_released_zero_i
 
 def test_where_zeros_are_not_observed_a_released_zero_is_unknown_and_a_row_of_them_is_padding() -> None:
     one = sent([[1.0, NAN, 0.0], [0.0, NAN, -0.0], [4.0, 3.0, 2.0]], [10.0, 80.0, 30.0])
-    stack = stacked([one, sent([[NAN, 2.0, NAN]], [10.0])], zeros_observed=False)
+    stack = stack_prototypes([one, sent([[NAN, 2.0, NAN]], [10.0])], zeros_observed=False)
     assert stack.cells.toarray().tolist() == [[1.0, 0.0, 0.0], [4.0, 3.0, 2.0], [0.0, 2.0, 0.0]]
     assert stack.cells.nnz == 5  # no zero is stored
     assert stack.owners.tolist() == [0, 0, 1]
     np.testing.assert_allclose(stack.weights, [0.375, 1.125, 1.5])  # the size of the row of zeros counts for nothing
-    kept = stacked([one, sent([[NAN, 2.0, NAN]], [10.0])], zeros_observed=True)
+    kept = stack_prototypes([one, sent([[NAN, 2.0, NAN]], [10.0])], zeros_observed=True)
     assert kept.cells.nnz == 8
     np.testing.assert_allclose(kept.weights, [2 / 12, 16 / 12, 0.5, 2.0])
 
@@ -104,13 +103,15 @@ def test_ratings_come_back_from_prototypes_with_zeros_in_them() -> None:
 
 def test_by_default_every_entity_weighs_the_same_and_its_rows_by_their_sizes() -> None:
     rows = np.ones((2, 3))
-    stack = stacked(
+    stack = stack_prototypes(
         [sent(rows, [30.0, 10.0]), sent(rows, [1e9, 1e9]), sent(rows, [-4.0, 6.0]), sent(rows, [-1.0, -2.0])],
         zeros_observed=False,
     )
     assert stack.weights.tolist() == [1.5, 0.5, 1.0, 1.0, 0.0, 2.0, 1.0, 1.0]
     assert stack.weights.sum() == len(stack.weights)
-    absurd = stacked([sent(rows, [1e308, 1e308]), sent(rows, [30.0, 10.0])], zeros_observed=False, most_weight=0.75)
+    absurd = stack_prototypes(
+        [sent(rows, [1e308, 1e308]), sent(rows, [30.0, 10.0])], zeros_observed=False, most_weight=0.75
+    )
     np.testing.assert_allclose(absurd.weights, [1.5, 1.5, 0.75, 0.25])
 
 
@@ -144,7 +145,7 @@ def test_shared_items_are_those_of_the_weighted_stack_in_any_order_of_arrival() 
     all_sent = entities(3)
     shared = shared_items(all_sent, HOW)
     assert np.array_equal(shared, shared_items(dict(reversed(all_sent.items())), HOW))
-    stack = stacked(list(all_sent.values()), zeros_observed=False)
+    stack = stack_prototypes(list(all_sent.values()), zeros_observed=False)
     direct = factorise(
         stack.cells.toarray(), 2, ridge=0.01, rng=np.random.default_rng(7), row_weights=stack.weights, epochs=60
     )

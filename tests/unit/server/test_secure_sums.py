@@ -5,11 +5,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tacit.entity.masking import SecureParty
+from tacit.entity.secure_sum import SecureParty
 from tacit.errors import Conflict, InconsistentShares, InvalidMessage, InvalidParameter, TooFewEntities
-from tacit.messages.federated_prototypes_secure import Masked, Shares, Unmask
-from tacit.models.secure_sum import SHARE_BYTES
-from tacit.models.secure_sum.shares import split
+from tacit.messages.federated_prototypes.secure_sum import MaskedUpload, SealedShares, UnmaskingShares
+from tacit.models.secure_sum import SHARE_BYTES, split
 from tacit.server.secure_sums import SecureSums
 from tests.unit.server.secure_runs import Liar, World, key_of, names, session_of, unsafe_session
 
@@ -105,11 +104,11 @@ def test_too_few_at_any_stage_end_the_run_before_anything_is_unmasked() -> None:
 
 def test_a_false_share_is_recognised_and_the_others_suffice(world: World) -> None:
     survivors = world.upload(FIRST, EIGHT[1:])
-    honest = Unmask.read(world.session, world.parties["e01"].unmask(survivors, FIRST), FIRST, survivors, EIGHT)
+    honest = UnmaskingShares.read(world.session, world.parties["e01"].unmask(survivors, FIRST), FIRST, survivors, EIGHT)
     for dealer in ("e00", "e01", "e05"):  # a key share of the one who is gone, seed shares of others
         share = bytearray(honest.shares[dealer])
         share[-1] ^= 1
-        false = Unmask("e01", FIRST, {**honest.shares, dealer: bytes(share)})
+        false = UnmaskingShares("e01", FIRST, {**honest.shares, dealer: bytes(share)})
         with pytest.raises(InvalidMessage, match=f"e01 gave shares of {dealer} that are not"):
             world.sums.add_unmask(false.signed(world.session, key_of("e01"), survivors), FIRST)
     assert (world.unmask(FIRST, EIGHT[2:]) == world.plain(FIRST, EIGHT[1:])).all()
@@ -120,7 +119,7 @@ def test_a_share_of_the_other_kind_is_not_taken(world: World) -> None:
     party = world.parties["e01"]
     both = {dealer: party._share(dealer, 0, 0 if dealer == "e00" else 1) for dealer in EIGHT}
     with pytest.raises(InvalidMessage, match="e00, e01, e02 and 5 others"):
-        world.sums.add_unmask(Unmask("e01", FIRST, both).signed(world.session, party.key, survivors), FIRST)
+        world.sums.add_unmask(UnmaskingShares("e01", FIRST, both).signed(world.session, party.key, survivors), FIRST)
 
 
 @pytest.mark.parametrize("gone", [(), ("e00",)])
@@ -129,7 +128,7 @@ def test_shares_dealt_of_another_secret_give_no_total(monkeypatch: pytest.Monkey
     world = World(session_of(8, 6))
     world.keys()
     with monkeypatch.context() as patch:
-        patch.setattr("tacit.entity.masking.split", lambda secret, *sizes: split(bytes(32), *sizes))
+        patch.setattr("tacit.entity.secure_sum.split", lambda secret, *sizes: split(bytes(32), *sizes))
         false = world.parties["e00"].shares_message(world.sums.close_keys())
     world.sums.add_shares(false)
     world.share(EIGHT[1:])
@@ -145,7 +144,7 @@ def test_shares_that_lie_on_no_polynomial_give_no_total(monkeypatch: pytest.Monk
     world = World(session_of(8, 6))
     world.keys()
     with monkeypatch.context() as patch:
-        patch.setattr("tacit.entity.masking.split", lambda *_: [bytes([place]) * SHARE_BYTES for place in range(8)])
+        patch.setattr("tacit.entity.secure_sum.split", lambda *_: [bytes([place]) * SHARE_BYTES for place in range(8)])
         false = world.parties["e04"].shares_message(world.sums.close_keys())
     world.sums.add_shares(false)
     world.share([name for name in EIGHT if name != "e04"])
@@ -158,7 +157,7 @@ def test_shares_that_lie_on_no_polynomial_give_no_total(monkeypatch: pytest.Monk
 def test_a_message_that_comes_again_changes_nothing_and_another_one_is_refused(world: World) -> None:
     sent = world.mask(FIRST, EIGHT)
     assert not world.sums.add_masked(sent["e00"], FIRST, 50)
-    other = Masked("e00", FIRST, np.zeros(50, dtype=np.uint64)).signed(world.session, key_of("e00"), EIGHT)
+    other = MaskedUpload("e00", FIRST, np.zeros(50, dtype=np.uint64)).signed(world.session, key_of("e00"), EIGHT)
     with pytest.raises(Conflict):
         world.sums.add_masked(other, FIRST, 50)
     assert not world.sums.add_keys(world.parties["e00"].keys_message)
@@ -167,7 +166,7 @@ def test_a_message_that_comes_again_changes_nothing_and_another_one_is_refused(w
         world.sums.add_keys(SecureParty.start(world.session, "e00", key_of("e00")).keys_message)
     parcels = dict.fromkeys(EIGHT, bytes(world.session.parcel_bytes))
     with pytest.raises(Conflict):
-        world.sums.add_shares(Shares("e00", parcels).signed(world.session, key_of("e00")))
+        world.sums.add_shares(SealedShares("e00", parcels).signed(world.session, key_of("e00")))
     survivors = world.sums.close_upload(FIRST)
     reply = world.parties["e00"].unmask(survivors, FIRST)
     assert world.sums.add_unmask(reply, FIRST)
@@ -190,7 +189,9 @@ def test_late_messages_are_refused(world: World) -> None:
     with pytest.raises(InvalidMessage, match="too late"):
         without.sums.add_shares(without.parties["e06"].shares_message(without.sums.close_keys()))
     without.receive()
-    outsider = Masked("e06", FIRST, np.zeros(50, dtype=np.uint64)).signed(without.session, key_of("e06"), EIGHT[:6])
+    outsider = MaskedUpload("e06", FIRST, np.zeros(50, dtype=np.uint64)).signed(
+        without.session, key_of("e06"), EIGHT[:6]
+    )
     with pytest.raises(InvalidMessage, match="dropped out"):
         without.sums.add_masked(outsider, FIRST, 50)
 
@@ -200,12 +201,12 @@ def test_who_is_lost_takes_no_part_in_later_stages(world: World) -> None:
     party = world.parties["e00"]  # breaks the rules of an entity
     shares = {dealer: party._share(dealer, 0, 0 if dealer in survivors else 1) for dealer in EIGHT}
     with pytest.raises(InvalidMessage, match="dropped out"):
-        world.sums.add_unmask(Unmask("e00", FIRST, shares).signed(world.session, party.key, survivors), FIRST)
+        world.sums.add_unmask(UnmaskingShares("e00", FIRST, shares).signed(world.session, party.key, survivors), FIRST)
     without = World(session_of(8, 6))
     without.keys(EIGHT[1:])
     parcels = dict.fromkeys(EIGHT[1:], bytes(without.session.parcel_bytes))
     with pytest.raises(InvalidMessage, match="dropped out"):
-        without.sums.add_shares(Shares("e00", parcels).signed(without.session, key_of("e00")))
+        without.sums.add_shares(SealedShares("e00", parcels).signed(without.session, key_of("e00")))
 
 
 def test_messages_of_another_run_upload_kind_or_signer_are_refused(world: World) -> None:
@@ -216,17 +217,17 @@ def test_messages_of_another_run_upload_kind_or_signer_are_refused(world: World)
         world.sums.add_masked(world.mask(SECOND, ["e00"])["e00"], FIRST, 50)
     with pytest.raises(InvalidMessage):
         world.sums.add_masked(world.parties["e00"].keys_message, FIRST, 50)
-    stolen = Masked("e00", FIRST, np.zeros(50, dtype=np.uint64)).signed(world.session, key_of("e01"), EIGHT)
+    stolen = MaskedUpload("e00", FIRST, np.zeros(50, dtype=np.uint64)).signed(world.session, key_of("e01"), EIGHT)
     with pytest.raises(InvalidMessage, match="signature"):
         world.sums.add_masked(stolen, FIRST, 50)
     with pytest.raises(InvalidMessage, match="shape"):
         world.sums.add_masked(world.parties["e00"].masked(np.zeros(49, dtype=np.int64), FIRST), FIRST, 50)
-    with pytest.raises(InvalidParameter, match="an upload is one of popularity, gram"):
+    with pytest.raises(InvalidParameter, match="unknown upload; known uploads: popularity, gram"):
         world.sums.add_masked(b"", "other", 50)
 
 
 def test_masks_against_other_entities_than_the_sharers_are_refused(world: World) -> None:
-    other = Masked("e00", FIRST, np.zeros(50, dtype=np.uint64)).signed(world.session, key_of("e00"), EIGHT[:7])
+    other = MaskedUpload("e00", FIRST, np.zeros(50, dtype=np.uint64)).signed(world.session, key_of("e00"), EIGHT[:7])
     with pytest.raises(InvalidMessage, match="sharers"):
         world.sums.add_masked(other, FIRST, 50)
 
@@ -359,7 +360,7 @@ def two_faced(world: World, others: list[str]) -> Liar:
     for message in sent.values():
         assert world.sums.add_shares(message)
     parcels = world.sums.close_shares()
-    second = Shares.read(world.session, twin.shares_message({**keys, "e00": twin.keys_message}), EIGHT).parcels
+    second = SealedShares.read(world.session, twin.shares_message({**keys, "e00": twin.keys_message}), EIGHT).parcels
     for name in EIGHT[1:]:
         mine = second[name] if name in others else parcels[name]["e00"]
         world.parties[name].receive({**parcels[name], "e00": mine})
@@ -446,7 +447,7 @@ def test_masked_uploads_say_nothing_about_what_is_under_them(world: World) -> No
     """Zeros from everybody, 64,000 cells: bits, bytes and differences between entities are those of uniform numbers."""
     cells = 64_000
     vectors = [
-        Masked.read(
+        MaskedUpload.read(
             world.session, world.parties[name].masked(np.zeros(cells, dtype=np.int64), FIRST), FIRST, EIGHT, cells
         ).values
         for name in EIGHT

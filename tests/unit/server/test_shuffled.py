@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.device.blind_tokens import blind
+from tacit.device.catalogue import blind
 from tacit.errors import Conflict, InvalidMessage, InvalidParameter, UnknownName
 from tacit.guarantees import (
     ALL_CONDITIONS,
@@ -17,9 +17,16 @@ from tacit.guarantees import (
 )
 from tacit.ledger import ImpressionLedger, MailLedger, Settlement
 from tacit.messages.private_selection import Batch, Bounding, Candidate, Impression, Offer, Policy, Rule
-from tacit.server.batch_guarantees import batch_guarantee, local_guarantee
-from tacit.server.blind_tokens import BlindTokens, OnDisk, PlainTokens, Tokens
-from tacit.server.shuffled import ShuffledSelection
+from tacit.server.shuffled import (
+    BlindTokens,
+    OnDisk,
+    PlainTokens,
+    ShuffledSelection,
+    Tokens,
+    batch_guarantee,
+    local_guarantee,
+)
+from tests.releases import message_of
 
 CANDIDATES = (Candidate("a", 3.0), Candidate("b", 2.0), Candidate("c", 1.0), Candidate("d", 0.5))
 PRICES = (40, 30, 20, 10)
@@ -161,7 +168,7 @@ class TestTheViewIsFixed:
     def test_the_terms_of_a_batch_are_no_offer_that_could_be_reported(self, ledger: ImpressionLedger):
         shop_of(ledger)
         with pytest.raises(InvalidMessage):
-            Impression("batch monday", ("a",))
+            message_of(Impression, "batch monday", ("a",))
         assert list(ledger.items()) == []
 
     def test_groups_of_any_other_view_are_refused(self, ledger: ImpressionLedger):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter, NoLookAlikes, UnknownName
-from tacit.server import Population, store_listings
-from tacit.server.store_listings import best_items, quality_map
+from tacit.server import Population, listings
+from tacit.server.listings import best_items, quality_map
 from tests.unit.server.small_store import random_features, small_store
 
 STORE = small_store()
@@ -49,8 +49,8 @@ def test_the_best_items_are_best_on_average_and_of_those_alike_there_is_one() ->
 
 
 def test_of_very_many_people_some_are_asked_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_listings, "_PEOPLE", 20)
-    people = store_listings._asked(STORE)
+    monkeypatch.setattr(listings, "_PEOPLE", 20)
+    people = listings._sample_people(STORE)
     assert np.array_equal(people, STORE.look_alikes[::4])
 
 

@@ -10,10 +10,8 @@ from tacit.errors import InvalidModel
 from tacit.messages.store import Store
 from tacit.models import loops
 from tacit.models.tables import build_tables
-from tacit.server import store_listings
-from tacit.server.algorithms import Algorithm, LocalModel, Settings
-from tacit.server.guessing import Guess
-from tacit.server.multi_selection import MultiSelection
+from tacit.server import listings
+from tacit.server.multi_selection import Algorithm, AnswerSettings, Guess, LocalModel, MultiSelection
 from tests.unit.server.small_store import random_features, signal_of, small_store
 
 SIZES = np.array([3, 1, 5, 2] * 20)
@@ -25,9 +23,9 @@ USER = random_features(1, seed=4)[0]
 
 def guess(store: Store, algorithm: Algorithm, compiled: bool, eta: float = 0.2, **more: Any) -> Guess:
     tables = build_tables(store.scorer, store.look_alikes)
-    settings = Settings(algorithm, LocalModel.RIDGE, coverage=ALL, most_rows=10_000, **more)
+    settings = AnswerSettings(algorithm, LocalModel.RIDGE, coverage=ALL, most_rows=10_000, **more)
     rng = np.random.default_rng(2)
-    return Guess(settings, store.scorer, tables, USER, eta, loops.chosen(compiled), rng, sizes=store.look_alike_sizes)
+    return Guess(settings, store.scorer, tables, USER, eta, loops.choose(compiled), rng, sizes=store.look_alike_sizes)
 
 
 @pytest.mark.parametrize("compiled", [False, None])
@@ -79,11 +77,11 @@ def test_sizes_decide_the_answer() -> None:
 
 
 def test_what_is_good_for_everybody_asks_each_look_alike_as_often_as_its_size_says() -> None:
-    asked = np.bincount(store_listings._evenly(WEIGHED), minlength=80)
+    asked = np.bincount(listings._even_sample(WEIGHED), minlength=80)
     assert np.abs(asked - SIZES / SIZES.sum() * 2000).max() <= 1.0
-    assert (store_listings._evenly(small_store()) == np.arange(80)).all()
+    assert (listings._even_sample(small_store()) == np.arange(80)).all()
     named = [int(WEIGHED.items.ids[place]) for place in (0, 5, 9)]
-    assert len(store_listings.listings_of(WEIGHED, named)) == 2
+    assert len(listings.listings_of(WEIGHED, named)) == 2
 
 
 @pytest.mark.parametrize("sizes", [np.ones(79), np.zeros(80), -np.ones(80), np.full(80, np.nan), np.full(80, np.inf)])

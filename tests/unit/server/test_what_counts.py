@@ -10,17 +10,15 @@ from tacit.errors import InvalidModel
 from tacit.guarantees import ONE_USER, approximate, nothing
 from tacit.messages.multi_selection import Signal
 from tacit.messages.store import Store
-from tacit.models import greedy, loops
-from tacit.models.classes import Classes
-from tacit.models.factors import FactorScorer
-from tacit.models.features import scaled_blocks
-from tacit.models.folded_taste import FoldedTaste
-from tacit.models.items import Items
-from tacit.models.local_models import PrincipalComponents, gram_of, principal_components
-from tacit.models.posterior import look_alike_weights
-from tacit.models.scorer import class_scores
+from tacit.models import loops, multi_selection
+from tacit.models.features import FoldedTaste, scaled_blocks
+from tacit.models.items import Classes, Items
+from tacit.models.multi_selection import PrincipalComponents, gram_of, principal_components
+from tacit.models.scorers import FactorScorer, class_scores
 from tacit.server import MultiSelection
-from tacit.server.slates import slate
+from tacit.server.multi_selection import choose_slate
+from tests.releases import message_of
+from tests.unit.models.posterior import look_alike_weights
 from tests.unit.server.small_store import GENRES, random_features, signal_of, small_store
 
 ETAS = (Fraction(1, 50), Fraction(1, 10), Fraction(1, 2))
@@ -39,7 +37,7 @@ def server(store: Store, algorithm: str, model: str = "none", seed: int = 3, **o
 @pytest.mark.parametrize("eta", ETAS)
 def test_draws_follow_the_posterior_at_every_eta(store: Store, eta: Fraction, compiled: bool) -> None:
     signal = signal_of(random_features(1, seed=42)[0], eta)
-    drawn = server(store, "sat-realuser", compiled=compiled).guessed(signal).draws(40_000)
+    drawn = server(store, "sat-realuser", compiled=compiled).guess(signal).draws(40_000)
     shares = np.bincount(drawn, minlength=80) / 40_000
     weights = look_alike_weights(signal.values, store.look_alikes, float(eta))
     error = np.sqrt(weights * (1 - weights) / 40_000)
@@ -50,7 +48,7 @@ def test_draws_follow_the_posterior_at_every_eta(store: Store, eta: Fraction, co
 @pytest.mark.parametrize("eta", ETAS)
 def test_exact_weights_are_those_of_every_eta(store: Store, eta: Fraction, compiled: bool) -> None:
     signal = signal_of(random_features(1, seed=42)[0], eta)
-    made = server(store, "exact", compiled=compiled, coverage=0.999999999).guessed(signal)
+    made = server(store, "exact", compiled=compiled, coverage=0.999999999).guess(signal)
     rows, weights = made.weighted(made.eta)
     expected = look_alike_weights(signal.values, store.look_alikes, float(eta))
     assert weights / weights.sum() == pytest.approx(expected[rows], abs=1e-6)
@@ -59,7 +57,7 @@ def test_exact_weights_are_those_of_every_eta(store: Store, eta: Fraction, compi
 @pytest.mark.parametrize("eta", ETAS)
 def test_cap_draws_around_the_signal_with_noise_of_eta(store: Store, eta: Fraction) -> None:
     signal = signal_of(random_features(1, seed=42)[0], eta)
-    made = server(store, "sat", seed=11).guessed(signal)
+    made = server(store, "sat", seed=11).guess(signal)
     noise = np.random.default_rng(11).laplace(scale=float(eta), size=(25, 2 * GENRES))
     assert made.capped(25) == pytest.approx(scaled_blocks(signal.values + noise))
 
@@ -67,9 +65,9 @@ def test_cap_draws_around_the_signal_with_noise_of_eta(store: Store, eta: Fracti
 def test_other_coins_give_other_draws(store: Store) -> None:
     signal = signal_of(random_features(1, seed=42)[0], Fraction(1, 2))
     made = server(store, "sat-realuser")
-    one, other = made.guessed(signal).draws(25), made.guessed(signal).draws(25)
+    one, other = made.guess(signal).draws(25), made.guess(signal).draws(25)
     assert one.tolist() != other.tolist()  # the server's coins go on
-    assert one.tolist() != server(store, "sat-realuser", seed=4).guessed(signal).draws(25).tolist()
+    assert one.tolist() != server(store, "sat-realuser", seed=4).guess(signal).draws(25).tolist()
 
 
 def test_a_slate_for_two_picks_is_another_slate_for_draws_too(store: Store) -> None:
@@ -101,7 +99,7 @@ def test_of_look_alikes_at_one_distance_the_first_is_the_nearest() -> None:
     rows[1, [1, GENRES + 1]] = 1.0  # both at distance 2 from an empty signal, with other tastes
     for order in (rows, rows[::-1].copy()):
         two = replace(made, look_alikes=order)
-        nothing_said = Signal(np.zeros(2 * GENRES, dtype=np.int64), 20, Fraction(1, 10), simulated=True)
+        nothing_said = message_of(Signal, np.zeros(2 * GENRES, dtype=np.int64), 20, Fraction(1, 10), simulated=True)
         best = int(np.argmax(class_scores(two.scorer, order[:1])[0]))
         assert server(two, "nopost-realuser").answer(nothing_said, 1).items == (
             int(two.items.numbers[two.scorer.classes.first[best]]),
@@ -111,10 +109,10 @@ def test_of_look_alikes_at_one_distance_the_first_is_the_nearest() -> None:
 def test_beyond_most_rows_an_even_sample_stands_for_all(store: Store) -> None:
     signal = signal_of(random_features(1, seed=42)[0], Fraction(1, 2))
     for algorithm, eta in (("exact", 0.5), ("sat-realuser", 1.0)):
-        rows, counts = server(store, algorithm, most_rows=12).guessed(signal).weighted(eta)
+        rows, counts = server(store, algorithm, most_rows=12).guess(signal).weighted(eta)
         assert len(rows) <= 12
         assert counts.sum() == 12
-    assert len(server(store, "exact").guessed(signal).weighted(0.5)[0]) > 60
+    assert len(server(store, "exact").guess(signal).weighted(0.5)[0]) > 60
 
 
 class TestNumerics:
@@ -166,10 +164,10 @@ class TestNumerics:
 
     @pytest.mark.parametrize("sign", [1, -1])
     def test_a_signal_that_lies_far_out_is_weighed_as_precisely(self, store: Store, sign: int) -> None:
-        far = Signal(np.full(2 * GENRES, sign * (1 << 30)), 20, Fraction(1, 1000), simulated=True)
+        far = message_of(Signal, np.full(2 * GENRES, sign * (1 << 30)), 20, Fraction(1, 1000), simulated=True)
         weights = look_alike_weights(np.clip(far.values, 0.0, 1.0), store.look_alikes, 1e-3)
         for compiled in (True, False):
-            made = server(store, "exact", coverage=0.999999999, compiled=compiled).guessed(far)
+            made = server(store, "exact", coverage=0.999999999, compiled=compiled).guess(far)
             rows, found = made.weighted(1e-3)
             assert found / found.sum() == pytest.approx(weights[rows], abs=1e-3)
 
@@ -191,8 +189,8 @@ def test_the_components_of_cap_are_of_so_many_draws_as_were_asked(store: Store) 
     signal = signal_of(random_features(1, seed=42)[0])
     asked: list[int] = []
     made = server(store, "sat", "pca", model_draws=77)
-    guessed = made.guessed(signal)
-    items = slate(guessed, 3, 1)
+    guessed = made.guess(signal)
+    items = choose_slate(guessed, 3, 1)
     draw = type(guessed).capped
 
     def counted(self: object, count: int) -> np.ndarray:
@@ -201,16 +199,16 @@ def test_the_components_of_cap_are_of_so_many_draws_as_were_asked(store: Store) 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(guessed), "capped", counted)
-        from tacit.server.fitting import fitted
+        from tacit.server.multi_selection import fit_local_model
 
-        fitted(guessed, items)
+        fit_local_model(guessed, items)
     assert asked == [77]
 
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_tied_candidates_go_by_item_also_where_columns_go_otherwise(compiled: bool) -> None:
     """With t = 2 a class is picked again through its next member, whose item may be larger than another class's first."""
-    work = loops.chosen(compiled)
+    work = loops.choose(compiled)
     table = np.array([[100, 100]], dtype=np.uint16)  # two candidates, equal utilities
     items, sizes = np.array([0, 1]), np.array([2, 1], dtype=np.int32)
     starts, members = np.array([0, 2], dtype=np.int32), np.array([0, 5, 1], dtype=np.int32)  # items 0 and 5; item 1
@@ -223,15 +221,15 @@ def test_tied_candidates_go_by_item_also_where_columns_go_otherwise(compiled: bo
 def test_a_short_exact_slate_is_filled_by_weighted_utility() -> None:
     classes = Classes(np.arange(4, dtype=np.int32))
     sums = np.array([0.0, 1.0, 3.0, 2.0])
-    assert greedy.filled(np.array([0]), classes, 3, lambda: sums).tolist() == [0, 2, 3]
+    assert multi_selection.filled(np.array([0]), classes, 3, lambda: sums).tolist() == [0, 2, 3]
     made = small_store(items=4)
     heavy = np.zeros(80)
     heavy[7] = 1.0
-    guessed = server(made, "exact").guessed(signal_of(random_features(1)[0]))
-    from tacit.server.slates import _sums
+    guessed = server(made, "exact").guess(signal_of(random_features(1)[0]))
+    from tacit.server.multi_selection import _utility_sums
 
     everything = class_scores(made.scorer, made.look_alikes)
-    assert _sums(guessed, np.arange(80), heavy) == pytest.approx(everything[7], abs=1e-4)
+    assert _utility_sums(guessed, np.arange(80), heavy) == pytest.approx(everything[7], abs=1e-4)
 
 
 def test_the_servers_guarantee_is_that_of_model_and_look_alikes(store: Store) -> None:
@@ -260,7 +258,7 @@ class TestOtherSpaces:
     def test_cap_stays_in_the_domain_of_the_space(self) -> None:
         drawn = (
             server(self.folded(), "sat")
-            .guessed(Signal(np.full(3, -800_000), 20, Fraction(1, 1000), simulated=True))
+            .guess(message_of(Signal, np.full(3, -800_000), 20, Fraction(1, 1000), simulated=True))
             .capped(50)
         )
         assert drawn == pytest.approx(np.full((50, 3), -800_000 / 2**20), abs=0.02)

@@ -8,8 +8,8 @@ from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, epsilon_of_gau
 from tacit.messages.cross_domain import TransferModel
 from tacit.messages.private_slates import Popularity
 from tacit.messages.store import Store
-from tacit.models.cross_domain.offsets import offsets
-from tacit.models.cross_domain.settings import TransferSettings
+from tacit.models.cross_domain.transfer import TransferSettings, offsets
+from tests.releases import message_of
 
 NAMES = ["Action", "Comedy", "Crime", "Drama", "Horror"]
 
@@ -17,7 +17,7 @@ NAMES = ["Action", "Comedy", "Crime", "Drama", "Horror"]
 def counts_of(store: Store, epsilon: float = 1.0) -> Popularity:
     """Item number i was liked i times."""
     steps = np.arange(len(store.items), dtype=np.int64)
-    return Popularity(tuple(store.items.ids.tolist()), steps, Fraction(1), pure(epsilon, ONE_USER))
+    return message_of(Popularity, tuple(store.items.ids.tolist()), steps, Fraction(1), pure(epsilon, ONE_USER))
 
 
 def transfer_model() -> TransferModel:
@@ -29,4 +29,4 @@ def transfer_model() -> TransferModel:
         proof="transfer-moments",
         loss=Loss(LossKind.GAUSSIAN, 0.4),
     )
-    return TransferModel(("a", "b", "c", "d"), ("w", "x", "y", "z"), model, promise)
+    return message_of(TransferModel, ("a", "b", "c", "d"), ("w", "x", "y", "z"), model, promise)

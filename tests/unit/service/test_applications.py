@@ -16,13 +16,14 @@ from starlette.requests import ClientDisconnect
 from tacit.errors import InvalidParameter, LedgerDamaged, LedgerMissing, LedgerUnavailable, TacitError
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, ImpressionLedger, PrivacyLedger
+from tacit.messages.codec import read
 from tacit.server import PrivateSelection
-from tacit.service import curator_app, multi_selection, operations, state
-from tacit.service.keys import Keys, Scope, issue
-from tacit.service.metrics import REGISTRY
-from tacit.service.schemas import SCHEMAS
+from tacit.service import curator_app, multi_selection, server_app, state
+from tacit.service.bodies import SCHEMAS, PopularityRequest, SlateRequest
+from tacit.service.keys import KeyRing, Scope, issue
 from tacit.service.server_app import create_app
 from tacit.service.settings import Settings
+from tacit.service.telemetry import REGISTRY
 from tacit.service.versions import current, mark_demonstration, publish, use
 from tests.unit.server.small_store import small_store
 from tests.unit.service.asking import Running, ask
@@ -80,7 +81,7 @@ def test_a_caller_who_leaves_is_noted_as_such(server: Running, monkeypatch: pyte
     def left(_: object) -> Any:
         raise ClientDisconnect
 
-    monkeypatch.setattr(operations, "state_of", left)
+    monkeypatch.setattr(server_app, "state_of", left)
     server.ask("/readyz")
     labels = {"route": "/readyz", "method": "GET", "status": "499"}
     assert REGISTRY.get_sample_value("tacit_request_seconds_count", labels) == 1
@@ -247,17 +248,17 @@ def test_keys_that_cannot_be_read_again_are_told_once_and_those_that_were_known_
     """Else a revocation that was not taken up would be noticed by nobody."""
     file = tmp_path / "keys.json"
     text = issue(file, "grafana", Scope.OPERATOR)
-    keys = Keys(file)
+    keys = KeyRing(file)
     monkeypatch.setattr(state, "_KEYS_EVERY", 0.002)
 
     looked: list[bool] = []
-    refresh = Keys.refresh
+    refresh = KeyRing.refresh
 
-    def counting(self: Keys) -> None:
+    def counting(self: KeyRing) -> None:
         looked.append(True)
         refresh(self)
 
-    monkeypatch.setattr(Keys, "refresh", counting)
+    monkeypatch.setattr(KeyRing, "refresh", counting)
 
     async def watching(changes: list[str]) -> None:
         watch = asyncio.ensure_future(state.watch_keys(keys))
@@ -322,22 +323,22 @@ def test_a_curators_ledger_is_opened_never_made_and_an_old_copy_is_refused(
 ) -> None:
     target, head = tmp_path / "curator.db", tmp_path / "head.json"
     with pytest.raises(LedgerMissing):
-        curator_app.opened_ledger(settings())
+        curator_app.open_ledger(settings())
     assert not target.exists()
     with PrivacyLedger.create(target) as ledger:
         ledger.enrol("all", Budget(1.0), protects=ONE_USER)
         old = shutil.copy(target, tmp_path / "old.db")
         ledger.charge("all", "one", pure(0.5, ONE_USER))
         head.write_text(json.dumps(ledger.head().to_json()))
-    curator_app.opened_ledger(settings(head=head)).close()
+    curator_app.open_ledger(settings(head=head)).close()
     with pytest.raises(TacitError, match="ledger"):
-        curator_app.opened_ledger(settings(head=head, ledger=str(old)))
+        curator_app.open_ledger(settings(head=head, ledger=str(old)))
     with pytest.raises(InvalidParameter, match="head"):
-        curator_app.opened_ledger(settings(head=tmp_path / "none.json"))
+        curator_app.open_ledger(settings(head=tmp_path / "none.json"))
 
 
 def test_a_curator_holds_ratings_or_does_not_start(settings: Callable[..., Settings]) -> None:
-    with pytest.raises(InvalidParameter, match="name them"):
+    with pytest.raises(InvalidParameter, match="needs ratings"):
         curator_app.create_app(settings())
 
 
@@ -345,9 +346,9 @@ def test_a_curator_holds_ratings_or_does_not_start(settings: Callable[..., Setti
                                    {"request_id": ""}, {"k": True}, {"slates": 10**7}])  # fmt: skip
 def test_what_a_curator_is_asked_for_is_checked(asked: Any) -> None:
     with pytest.raises(ValueError, match="invalid-message"):
-        curator_app._asked(asked, {"k", "epsilon", "slates", "request_id"})
+        read(asked, SlateRequest, "a request for a slate")
 
 
 def test_a_curator_is_asked_for_the_usual_where_nothing_is_said() -> None:
-    usual = {"epsilon": 1.0, "k": 10, "slates": 1, "request_id": None}
-    assert curator_app._asked({}, {"epsilon"}) == usual
+    assert read({}, SlateRequest, "a request for a slate") == SlateRequest(1.0, 10, 1, None)
+    assert read({}, PopularityRequest, "a request for counts") == PopularityRequest(1.0)

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import pytest
 
 from tacit.errors import Conflict, LedgerUnavailable
-from tacit.service.batching import Batches
-from tacit.service.problems import Problem
+from tacit.service.bodies import Problem
+from tacit.service.state import Batches
 
 T = TypeVar("T")
 

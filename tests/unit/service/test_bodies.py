@@ -8,8 +8,18 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
 from tacit.errors import InvalidMessage
-from tacit.service.bodies import BINARY, JSON, answered, body_of, form_of, json_of, message_of, told, wanted_form
-from tacit.service.problems import Problem
+from tacit.service.bodies import (
+    BINARY,
+    JSON,
+    Problem,
+    answered,
+    body_of,
+    form_of,
+    json_of,
+    message_of,
+    told,
+    wanted_form,
+)
 from tests.unit.service.asking import scope_of
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from tacit.service import connections
-from tacit.service.connections import MOST_HEADER, UNREAD_SECONDS, Bounded, _seconds
+from tacit.service import run
+from tacit.service.run import MOST_HEADER, UNREAD_SECONDS, BoundedConnection, _seconds
 
 
 class Timer:
@@ -64,8 +64,8 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(HttpToolsProtocol, name, lambda self: None)
     for name in ("connection_lost", "data_received"):
         monkeypatch.setattr(HttpToolsProtocol, name, lambda self, given: None)
-    monkeypatch.setattr(connections, "_seconds", lambda: 7.5)
-    found: Any = Bounded.__new__(Bounded)
+    monkeypatch.setattr(run, "_seconds", lambda: 7.5)
+    found: Any = BoundedConnection.__new__(BoundedConnection)
     found.loop, found.cycle, found.pipeline = Loop(), None, []
     found.connection_made(Transport())
     return found

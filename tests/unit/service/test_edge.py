@@ -10,10 +10,10 @@ import pytest
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tacit.service.edge import PAGE_POLICY, Edge
-from tacit.service.keys import Keys, issue
+from tacit.service.application import PAGE_POLICY, Edge
+from tacit.service.bodies import Problem
+from tacit.service.keys import KeyRing, issue
 from tacit.service.keys import Scope as KeyScope
-from tacit.service.problems import Problem
 from tacit.service.settings import Settings
 from tests.unit.service.asking import Answer, ask
 
@@ -40,7 +40,7 @@ def asked(app: ASGIApp, times: int = 1, path: str = "/", **more: Any) -> list[An
 @pytest.fixture
 def edge(settings: Given, tmp_path: Path) -> Callable[..., Edge]:
     def make(app: ASGIApp = FINE, most_body: Callable[[str], int] | None = None, **given: Any) -> Edge:
-        return Edge(app, settings(**given), Keys(tmp_path / "keys.json"), most_body=most_body)
+        return Edge(app, settings(**given), KeyRing(tmp_path / "keys.json"), most_body=most_body)
 
     return make
 

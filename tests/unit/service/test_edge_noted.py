@@ -13,10 +13,10 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tacit.service.edge import Edge
-from tacit.service.keys import Keys
-from tacit.service.metrics import REGISTRY
-from tacit.service.problems import Problem
+from tacit.service.application import Edge
+from tacit.service.bodies import Problem
+from tacit.service.keys import KeyRing
+from tacit.service.telemetry import REGISTRY
 from tests.unit.service.asking import Answer, answer_of, ask, scope_of
 
 Make = Callable[..., Edge]
@@ -24,7 +24,7 @@ Make = Callable[..., Edge]
 
 @pytest.fixture
 def edge(settings: Callable[..., Any], tmp_path: Path) -> Make:
-    return lambda app, **given: Edge(app, settings(**given), Keys(tmp_path / "keys.json"))
+    return lambda app, **given: Edge(app, settings(**given), KeyRing(tmp_path / "keys.json"))
 
 
 def routed(route: str | None, answer: ASGIApp) -> ASGIApp:

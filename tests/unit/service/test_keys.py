@@ -12,7 +12,7 @@ import pytest
 
 from tacit.errors import InvalidData
 from tacit.service import keys as room
-from tacit.service.keys import Keys, Scope, issue, read, revoke
+from tacit.service.keys import KeyRing, Scope, issue, read, revoke
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_key_has_its_id_and_256_random_bits(file: Path) -> None:
 def test_who_has_a_key_is_found_by_the_whole_of_it(file: Path) -> None:
     text = issue(file, "acme", Scope.STATEMENTS, items=["318", "858"])
     other = issue(file, "other", Scope.OPERATOR)
-    keys = Keys(file)
+    keys = KeyRing(file)
     found = keys.find(f"Bearer {text}")
     assert found is not None
     assert (found.name, found.scope, found.items) == ("acme", Scope.STATEMENTS, ("318", "858"))
@@ -45,7 +45,7 @@ def test_who_has_a_key_is_found_by_the_whole_of_it(file: Path) -> None:
 def test_secrets_are_compared_in_constant_time(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By `hmac.compare_digest`, and of digests: how long it takes tells nothing of the secret."""
     text = issue(file, "acme", Scope.OPERATOR)
-    keys, compared = Keys(file), []
+    keys, compared = KeyRing(file), []
 
     def compare(one: str, other: str) -> bool:
         compared.append((one, other))
@@ -62,7 +62,7 @@ def test_secrets_are_compared_in_constant_time(file: Path, monkeypatch: pytest.M
 def test_a_key_holds_to_the_end_of_its_last_day(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = issue(file, "acme", Scope.OPERATOR, expires=date(2026, 11, 30))
     for_ever = issue(file, "always", Scope.OPERATOR)
-    keys = Keys(file)
+    keys = KeyRing(file)
 
     class Now(datetime):
         at = datetime(2026, 11, 30, 23, 59, 59, tzinfo=UTC)
@@ -80,7 +80,7 @@ def test_a_key_holds_to_the_end_of_its_last_day(file: Path, monkeypatch: pytest.
 
 
 def test_a_key_that_was_revoked_or_added_is_seen_when_the_file_is_read_again(file: Path) -> None:
-    keys = Keys(file)  # there is no file yet
+    keys = KeyRing(file)  # there is no file yet
     text = issue(file, "acme", Scope.OPERATOR)
     assert keys.find(f"Bearer {text}") is None
     keys.refresh()
@@ -96,7 +96,7 @@ def test_a_key_that_was_revoked_or_added_is_seen_when_the_file_is_read_again(fil
 
 def test_a_file_that_was_taken_away_ends_all_keys(file: Path) -> None:
     text = issue(file, "acme", Scope.OPERATOR)
-    keys = Keys(file)
+    keys = KeyRing(file)
     file.unlink()
     keys.refresh()
     assert keys.find(f"Bearer {text}") is None
@@ -104,7 +104,7 @@ def test_a_file_that_was_taken_away_ends_all_keys(file: Path) -> None:
 
 def test_a_file_that_did_not_change_is_not_read_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     issue(file, "acme", Scope.OPERATOR)
-    keys = Keys(file)
+    keys = KeyRing(file)
     monkeypatch.setattr(room, "read", lambda _: pytest.fail("it was read"))
     keys.refresh()
 
@@ -112,7 +112,7 @@ def test_a_file_that_did_not_change_is_not_read_again(file: Path, monkeypatch: p
 def test_a_replaced_file_is_noticed_although_its_time_is_the_same(file: Path) -> None:
     """A backup that was put back with its old times, or two writes within one tick of the clock."""
     text = issue(file, "acme", Scope.OPERATOR)
-    keys, about = Keys(file), file.stat()
+    keys, about = KeyRing(file), file.stat()
     beside = file.with_name("new.json")
     beside.write_text(json.dumps({"format": 1, "keys": []}))
     os.utime(beside, ns=(about.st_atime_ns, about.st_mtime_ns))
@@ -123,7 +123,7 @@ def test_a_replaced_file_is_noticed_although_its_time_is_the_same(file: Path) ->
 
 def test_a_damaged_file_leaves_what_is_known_until_it_is_mended(file: Path) -> None:
     text = issue(file, "acme", Scope.OPERATOR)
-    keys, sound = Keys(file), file.read_bytes()
+    keys, sound = KeyRing(file), file.read_bytes()
     file.write_bytes(sound[:-20])
     for _ in range(2):  # it is tried again each time
         with pytest.raises(InvalidData):

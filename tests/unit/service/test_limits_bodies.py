@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 from starlette.types import Message, Receive
 
-from tacit.service.limits import bounded
-from tacit.service.problems import Problem
+from tacit.service.application import bounded
+from tacit.service.bodies import Problem
 
 
 def sender(parts: Sequence[bytes], *, pause: float = 0.0, ends: bool = True) -> Receive:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tacit.service import limits
-from tacit.service.limits import Buckets, caller_of
+from tacit.service import application
+from tacit.service.application import Buckets, caller_of
 
 
 class Clock:
@@ -70,7 +70,7 @@ def test_each_caller_has_a_bucket_and_rate_0_limits_nobody(clock: Clock) -> None
 def test_with_very_many_callers_those_who_have_a_full_bucket_are_forgotten(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "_MOST_CALLERS", 10)
+    monkeypatch.setattr(application, "_MOST_CALLERS", 10)
     buckets = Buckets(1.0, 2, clock)
     for number in range(9):
         buckets.wait(f"early {number}")
@@ -83,7 +83,7 @@ def test_with_very_many_callers_those_who_have_a_full_bucket_are_forgotten(
 
 
 def test_memory_is_bounded_also_when_nobodys_bucket_is_full(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_MOST_CALLERS", 10)
+    monkeypatch.setattr(application, "_MOST_CALLERS", 10)
     buckets = Buckets(1.0, 2, clock)
     for number in range(1000):
         assert buckets.wait(f"caller {number}") == 0.0
@@ -91,7 +91,7 @@ def test_memory_is_bounded_also_when_nobodys_bucket_is_full(clock: Clock, monkey
 
 
 def test_who_is_known_already_does_not_make_others_be_forgotten(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_MOST_CALLERS", 3)
+    monkeypatch.setattr(application, "_MOST_CALLERS", 3)
     buckets = Buckets(1.0, 5, clock)
     for caller in "abc":
         buckets.wait(caller)

@@ -9,8 +9,8 @@ import pytest
 from tacit.errors import InvalidData, InvalidParameter, TacitError
 from tacit.messages.store import Store
 from tacit.models.items import Items
-from tacit.server.store_listings import best_items
-from tacit.service.listed import listed_by
+from tacit.server.listings import best_items
+from tacit.service.served import items_to_offer
 from tacit.service.settings import Settings
 from tests.unit.server.small_store import small_store
 
@@ -26,19 +26,19 @@ def csv(tmp_path: Path) -> Path:
 def test_the_most_liked_items_are_offered_by_released_counts(store: Store) -> None:
     ids = store.items.ids.tolist()
     liked = {ids[place]: float(count) for place, count in ((3, 10.0), (7, 30.0), (11, 20.0), (12, 1.0))}
-    found = listed_by(store, None, liked, 3)
+    found = items_to_offer(store, None, liked, 3)
     assert found.listings.items == tuple(str(ids[place]) for place in (7, 11, 3))
     assert found.codes.tolist() == [7, 11, 3]
     assert found.listings.without_money
 
 
 def test_without_counts_they_are_those_that_are_best_on_average(store: Store) -> None:
-    found = listed_by(store, None, {}, 5)
+    found = items_to_offer(store, None, {}, 5)
     assert found.listings.items == tuple(map(str, best_items(store, 5)))
 
 
 def test_free_listings_have_one_scale_for_everybody_and_for_her(store: Store) -> None:
-    found = listed_by(store, None, {}, 4)
+    found = items_to_offer(store, None, {}, 4)
     means = store.scorer.score(store.look_alikes, found.codes).mean(axis=0)
     priced = found.listings.priced()
     by_item = dict(zip(priced.items, priced.scores, strict=True))
@@ -55,7 +55,7 @@ def test_bids_prices_and_private_quality_are_on_one_scale(store: Store, csv: Pat
     ids = store.items.ids[[5, 2, 9]].tolist()
     csv.write_text(HEADER + "".join(f"{item},{bid},{ppm}\n" for item, bid, ppm in
                                     zip(ids, (2_000_000, 500_000, 1_000_000), (50_000, 80_000, 0), strict=True)))  # fmt: skip
-    found = listed_by(store, csv, {}, 40)
+    found = items_to_offer(store, csv, {}, 40)
     assert found.listings.items == tuple(map(str, ids))
     assert found.codes.tolist() == [5, 2, 9]
     assert not found.listings.without_money
@@ -80,7 +80,7 @@ def test_an_item_may_be_a_text(csv: Path) -> None:
         plain.model_guarantee, plain.look_alikes_guarantee,
     )  # fmt: skip
     csv.write_text(f"{HEADER}film-07,1,1\n")
-    assert listed_by(named, csv, {}, 40).listings.items == ("film-07",)
+    assert items_to_offer(named, csv, {}, 40).listings.items == ("film-07",)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_an_item_may_be_a_text(csv: Path) -> None:
         ("", "columns item,bid_micros,ppm"),
         ("item,ppm,bid_micros\n100,1,1\n", "columns"),
         ("item,bid_micros,ppm,extra\n100,1,1,1\n", "columns"),
-        (HEADER, "lists nothing"),
+        (HEADER, "lists no items"),
         (f"{HEADER}100,1\n", "two whole numbers"),
         (f"{HEADER}100,1,1,1\n", "two whole numbers"),
         (f"{HEADER}100,1.5,1\n", "two whole numbers"),
@@ -99,14 +99,14 @@ def test_an_item_may_be_a_text(csv: Path) -> None:
         (f"{HEADER}100,1,nan\n", "two whole numbers"),
         (f"{HEADER}100,\u0661,1\n", "two whole numbers"),
         (f"{HEADER}{'1' * 200_000},1,1\n", "two whole numbers"),
-        (f"{HEADER}101,1,1\n", "'101', which is no item"),
-        (f"{HEADER}film,1,1\n", "'film', which is no item"),
+        (f"{HEADER}101,1,1\n", "'101', which is not an item"),
+        (f"{HEADER}film,1,1\n", "'film', which is not an item"),
     ],
 )
 def test_a_list_that_cannot_be_read_is_told_in_one_line(store: Store, csv: Path, content: str, told: str) -> None:
     csv.write_text(content)
     with pytest.raises(InvalidData, match=told) as problem:
-        listed_by(store, csv, {}, 40)
+        items_to_offer(store, csv, {}, 40)
     assert "\n" not in str(problem.value)
     assert str(csv) in str(problem.value)
 
@@ -115,13 +115,13 @@ def test_a_list_that_cannot_be_read_is_told_in_one_line(store: Store, csv: Path,
 def test_numbers_beyond_their_range_and_items_listed_twice_are_refused(store: Store, csv: Path, rows: str) -> None:
     csv.write_text(HEADER + rows)
     with pytest.raises((InvalidParameter, InvalidData)) as problem:
-        listed_by(store, csv, {}, 40)
+        items_to_offer(store, csv, {}, 40)
     assert isinstance(problem.value, TacitError)
 
 
 def test_bytes_that_are_no_text_are_told_too(store: Store, csv: Path) -> None:
     csv.write_bytes(HEADER.encode() + b"\xff,1,1\n")
     with pytest.raises(InvalidData):
-        listed_by(store, csv, {}, 40)
+        items_to_offer(store, csv, {}, 40)
     with pytest.raises(FileNotFoundError):
-        listed_by(store, csv.with_name("none.csv"), {}, 40)
+        items_to_offer(store, csv.with_name("none.csv"), {}, 40)

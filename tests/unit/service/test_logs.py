@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tacit.service import logs
-from tacit.service.logs import LOG, JsonLines, note_request, places_of
+from tacit.service import telemetry
+from tacit.service.telemetry import LOG, JsonLines, note_request, places_of
 
 SECRET = "rating 4.5 of user 7"
 
@@ -113,7 +113,7 @@ def test_a_text_with_several_lines_stays_one_line(lines: Callable[[], list[dict[
 def test_the_line_of_a_request_is_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else lines of several workers, who share standard error, would get mixed."""
     written: list[tuple[int, bytes]] = []
-    monkeypatch.setattr(logs.os, "write", lambda handle, content: written.append((handle, content)))
+    monkeypatch.setattr(telemetry.os, "write", lambda handle, content: written.append((handle, content)))
     note_request("/v1/model", "GET", 200, 0.0123456, 391)
     ((handle, content),) = written
     assert handle == 2
@@ -130,7 +130,7 @@ def test_all_loggers_of_a_process_write_such_lines_and_none_writes_addresses(
     before = [(one, one.handlers[:], one.level, one.propagate, one.disabled) for one in (root, *named)]
     named[1].addHandler(logging.StreamHandler(sys.stderr))  # as uvicorn would
     try:
-        logs.set_up()
+        telemetry.set_up()
         LOG.info("model")
         logging.getLogger("uvicorn.error").info("started")
         logging.getLogger("uvicorn.access").info("192.0.2.1 GET /v1/secret")

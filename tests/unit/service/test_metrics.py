@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import multiprocess
 
-from tacit.service import metrics
-from tacit.service.common_metrics import FOLDER
-from tacit.service.metrics import OFFERS, REGISTRY, exposition, leave
+from tacit.service import telemetry
+from tacit.service.telemetry import FOLDER, OFFERS, REGISTRY, exposition, leave
 
 NAMES = {
     "tacit_request_seconds", "tacit_settled", "tacit_offers", "tacit_commit_size", "tacit_model_swaps",
@@ -19,7 +18,7 @@ NAMES = {
 }  # fmt: skip
 WORKER = """
 import os, sys
-from tacit.service import metrics
+from tacit.service import telemetry as metrics
 metrics.OFFERS.inc(int(sys.argv[1]))
 metrics.MODEL.set(int(sys.argv[2]))
 metrics.SECONDS.labels("/v1/model", "GET", "200").observe(0.003)
@@ -46,8 +45,8 @@ def test_one_process_tells_what_it_counted() -> None:
 def test_there_are_these_metrics_and_their_labels_name_nobody() -> None:
     families = {family.name: family for family in REGISTRY.collect()}
     assert set(families) == NAMES
-    labels = {name for family in (metrics.SECONDS, metrics.SETTLED, metrics.TOGETHER, metrics.SWAPS, metrics.PAID,
-                                  metrics.ENGAGED)
+    labels = {name for family in (telemetry.SECONDS, telemetry.SETTLED, telemetry.TOGETHER, telemetry.SWAPS, telemetry.PAID,
+                                  telemetry.ENGAGED)
               for name in family._labelnames}  # fmt: skip
     assert labels == {"route", "method", "status", "outcome", "what", "kind"}  # no caller, item or signal
 

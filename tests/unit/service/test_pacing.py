@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tacit.service.pacing import Pace, Pacing
-from tacit.service.problems import Problem
+from tacit.service.bodies import Problem
+from tacit.service.served import Pace
+from tacit.service.state import Workbench
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ def ended(asking: Awaitable[T]) -> T:
 
 def test_what_is_quick_is_done_where_it_stands() -> None:
     async def asking() -> tuple[int, int]:
-        pacing = Pacing()
+        pacing = Workbench()
         return await pacing(threading.get_ident, Pace.AT_ONCE), threading.get_ident()
 
     here, loop = ended(asking())
@@ -32,7 +33,7 @@ def test_of_what_takes_its_turn_one_is_done_in_each_round_and_others_come_betwee
     done: list[str] = []
 
     async def asking() -> None:
-        pacing = Pacing()
+        pacing = Workbench()
         over = asyncio.Event()
 
         async def others() -> None:
@@ -57,7 +58,7 @@ def test_an_error_or_a_caller_who_leaves_gives_the_turn_to_the_next() -> None:
         raise ZeroDivisionError
 
     async def asking() -> list[Any]:
-        pacing = Pacing()
+        pacing = Workbench()
         calls = [
             asyncio.ensure_future(pacing(work, Pace.IN_TURN)) for work in (failing, lambda: 1, lambda: 2, lambda: 3)
         ]
@@ -74,7 +75,7 @@ def test_an_error_or_a_caller_who_leaves_gives_the_turn_to_the_next() -> None:
 
 def test_what_takes_long_is_done_beside_and_the_loop_listens_meanwhile() -> None:
     async def asking() -> tuple[int, int]:
-        pacing, goes_on = Pacing(), threading.Event()
+        pacing, goes_on = Workbench(), threading.Event()
 
         def long() -> int:
             assert goes_on.wait(10)
@@ -93,7 +94,7 @@ def test_what_takes_long_is_done_beside_and_the_loop_listens_meanwhile() -> None
 @pytest.mark.parametrize("pace", [Pace.IN_TURN, Pace.BESIDE])
 def test_beyond_the_most_that_may_wait_the_answer_is_later(pace: Pace) -> None:
     async def asking() -> list[Any]:
-        pacing = Pacing()
+        pacing = Workbench()
         calls = [pacing(lambda: 1, pace) for _ in range(70)]
         found = list(await asyncio.gather(*calls, return_exceptions=True))
         return [*found, await pacing(lambda: 2, pace)]
@@ -109,7 +110,7 @@ def test_beyond_the_most_that_may_wait_the_answer_is_later(pace: Pace) -> None:
 
 def test_those_who_wait_for_the_thread_do_not_keep_others_from_their_turn() -> None:
     async def asking() -> int:
-        pacing, goes_on = Pacing(), threading.Event()
+        pacing, goes_on = Workbench(), threading.Event()
         long = [asyncio.ensure_future(pacing(lambda: goes_on.wait(10), Pace.BESIDE)) for _ in range(64)]
         await asyncio.sleep(0)
         try:
@@ -127,7 +128,7 @@ def test_the_end_waits_for_the_work_under_way_and_not_for_what_is_behind_it() ->
     done: list[int] = []
 
     async def asking() -> list[Any]:
-        pacing, begun, goes_on = Pacing(), threading.Event(), threading.Event()
+        pacing, begun, goes_on = Workbench(), threading.Event(), threading.Event()
 
         def first() -> None:
             begun.set()

@@ -17,7 +17,7 @@ from tacit.errors import (
     TacitError,
     UnknownName,
 )
-from tacit.service.problems import CODES, Problem, problem_of
+from tacit.service.bodies import CODES, Problem, problem_of
 
 ERRORS = [one for one in vars(tacit.errors).values() if inspect.isclass(one) and issubclass(one, TacitError)]
 # What goes wrong inside, at an operator's or on a device: a caller is told that it did, and no more.

@@ -3,7 +3,6 @@
 import gzip
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +10,18 @@ import pytest
 
 from tacit.errors import InvalidModel, TacitError
 from tacit.ledger import ImpressionLedger
-from tacit.messages.multi_selection import Reply
+from tacit.messages.multi_selection import GRID_BITS, Reply
+from tacit.messages.private_slates import Popularity
 from tacit.messages.store import Store
 from tacit.models.features import GenreProfile, version_of
-from tacit.service.served import GRID_BITS, Served
+from tacit.service.served import ServedVersion
 from tacit.service.settings import Settings
 from tacit.service.versions import add_release, current, publish
+from tests.releases import message_of
 from tests.unit.server.small_store import small_store
 from tests.unit.service.released import NAMES, counts_of, transfer_model
 
-Serve = Callable[..., Served]
+Serve = Callable[..., ServedVersion]
 
 
 @pytest.fixture
@@ -31,11 +32,11 @@ def ledger(tmp_path: Path) -> Iterator[ImpressionLedger]:
 
 @pytest.fixture
 def serve(settings: Callable[..., Settings], ledger: ImpressionLedger) -> Serve:
-    def make(models: Path | None = None, **given: object) -> Served:
+    def make(models: Path | None = None, **given: object) -> ServedVersion:
         if models is not None:
             given["models"] = models
         found = settings(**given)
-        return Served(current(found.models_folder), found, ledger)
+        return ServedVersion(current(found.models_folder), found, ledger)
 
     return make
 
@@ -80,12 +81,12 @@ def test_the_parts_of_the_scorer_cover_every_listed_item_once(serve: Serve, tmp_
     parts = served.scorer
     assert [len(part.items) for part in parts] == [255, 255, 90]
     numbers = [number for part in parts for number in part.items]
-    assert [str(number) for number in numbers] == list(served.listed.listings.items)
+    assert [str(number) for number in numbers] == list(served.offered.listings.items)
     assert len(set(numbers)) == 600
     person = store.look_alikes[3].astype(np.float64)
     read = [Reply.from_bytes(part.to_bytes()) for part in parts]
     estimates = np.concatenate([part.model.estimate(person) for part in read])
-    assert estimates == pytest.approx(served.listed.map.estimate(person), rel=1e-4, abs=1e-4)
+    assert estimates == pytest.approx(served.offered.map.estimate(person), rel=1e-4, abs=1e-4)
 
 
 def test_what_is_told_of_the_model_is_what_was_published(serve: Serve, store: Store) -> None:
@@ -105,9 +106,9 @@ def test_the_release_that_tells_most_is_the_yardstick_and_what_is_offered(
     serve: Serve, home: Path, store: Store
 ) -> None:
     models = home / "models"
-    assert [*serve(models, offered=2).listed.listings.items] == [str(one) for one in store.items.ids[[59, 58]]]
+    assert [*serve(models, offered=2).offered.listings.items] == [str(one) for one in store.items.ids[[59, 58]]]
     more = counts_of(store, 4.0)
-    add_release(models, "counts-4", replace(more, steps=more.steps[::-1] - 5))
+    add_release(models, "counts-4", message_of(Popularity, more.items, more.steps[::-1] - 5, more.step, more.guarantee))
     add_release(models, "books", transfer_model())  # is no count: sent to whoever asks, and nothing is made from it
     served = serve(models)
     assert set(served.slates) == {"counts-1", "counts-4"}
@@ -115,13 +116,13 @@ def test_the_release_that_tells_most_is_the_yardstick_and_what_is_offered(
     assert served.slates_together.epsilon == pytest.approx(5.0)
     # by the more exact of the two, and nothing is liked less than never
     assert served.liked == {item: max(54.0 - place, 0.0) for place, item in enumerate(store.items.ids.tolist())}
-    assert [*serve(models, offered=2).listed.listings.items] == [str(one) for one in store.items.ids[[0, 1]]]
-    assert served.try_out() is served
+    assert [*serve(models, offered=2).offered.listings.items] == [str(one) for one in store.items.ids[[0, 1]]]
+    assert served.warm_up() is served
 
 
 def test_without_counts_there_are_no_slates(serve: Serve, tmp_path: Path) -> None:
     publish(tmp_path / "m", small_store())
-    served = serve(tmp_path / "m").try_out()
+    served = serve(tmp_path / "m").warm_up()
     assert (served.slates, served.slates_together, served.liked) == ({}, None, {})
 
 
@@ -146,5 +147,5 @@ def test_a_version_with_a_damaged_file_is_not_taken_up(serve: Serve, home: Path,
 def test_a_store_of_another_version_is_not_taken_up(serve: Serve, home: Path) -> None:
     """Whole, and yet not the one that the manifest names."""
     small_store(seed=4).save(current(home / "models").folder / "store.tacit")
-    with pytest.raises(InvalidModel, match="another one"):
+    with pytest.raises(InvalidModel, match="not the one that was published"):
         serve(home / "models")

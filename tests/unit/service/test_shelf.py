@@ -12,9 +12,9 @@ import pytest
 from tacit.errors import TacitError
 from tacit.ledger import ImpressionLedger
 from tacit.service import served as room
-from tacit.service.metrics import REGISTRY
 from tacit.service.served import Shelf
 from tacit.service.settings import Settings
+from tacit.service.telemetry import REGISTRY
 from tacit.service.versions import current, mark_demonstration, publish, use
 from tests.unit.server.small_store import small_store
 
@@ -111,7 +111,7 @@ def test_a_process_that_begins_while_what_is_published_is_damaged_serves_what_th
         another.begin()
     assert name_of(another) == first
     (record,) = caplog.records
-    assert "what was served before is served on" in record.getMessage()
+    assert "the one served before goes on answering" in record.getMessage()
     (models / first / "store.tacit").write_bytes(b"damaged")
     with pytest.raises(TacitError):
         Shelf(shelf._settings, shelf._ledger).begin()
@@ -155,7 +155,7 @@ def test_a_version_that_cannot_be_taken_up_is_told_once_and_the_old_one_answers_
     assert swaps("refused") == before + 1
     assert len(tries) == 2  # it is not loaded again and again
     (record,) = caplog.records
-    assert "the old one is served on" in record.getMessage()
+    assert "the old one goes on answering" in record.getMessage()
     assert set(record.about) == {"error", "places"}  # type: ignore[attr-defined]
 
 
@@ -187,7 +187,7 @@ def test_a_version_whose_reason_to_be_refused_has_passed_is_tried_again(
     shelf: Shelf, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk that was away for a moment, or a file that was put back."""
-    monkeypatch.setattr(room, "_TRY_AGAIN", 0.01)
+    monkeypatch.setattr(room, "_RETRY", 0.01)
     shelf.load()
     first, before = name_of(shelf), swaps("refused")
     kept: list[bytes] = []

@@ -96,7 +96,7 @@ def test_what_may_not_be_read_is_told_as_that(models: Path, file: str, monkeypat
 
     opened = Path.open
     monkeypatch.setattr(Path, "open", closed)
-    with pytest.raises(InvalidModel, match=rf"may not read .*{file}: chmod or chown"):
+    with pytest.raises(InvalidModel, match=rf"{file} may not be read .* mode or owner"):
         current(models).check()
 
 

@@ -14,22 +14,22 @@ from typing import Any
 import pytest
 from uvicorn.supervisors.multiprocess import SIGNALS
 
-from tacit.service import workers as room
-from tacit.service.workers import Told, Worker, Workers
+from tacit.service import run as room
+from tacit.service.run import SignalEvent, Worker, Workers
 
 # Another test of the same process may have loaded jax, which has threads; what is forked here only sleeps.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 PIDS = count(1001)
 INTERRUPTED = """
 import signal, sys, threading
-from tacit.service.workers import Told
+from tacit.service.run import SignalEvent
 
-interrupted, told = 0, Told()
+interrupted, told = 0, SignalEvent()
 signal.signal(signal.SIGTERM, lambda *_: told.set())
 
 def at_each_line(frame, event, _):
     global interrupted
-    if frame.f_code.co_filename in (threading.__file__, sys.modules["tacit.service.workers"].__file__):
+    if frame.f_code.co_filename in (threading.__file__, sys.modules["tacit.service.run"].__file__):
         interrupted += 1
         if interrupted < 200:
             signal.raise_signal(signal.SIGTERM)
@@ -267,7 +267,7 @@ def test_what_a_worker_measured_of_itself_is_forgotten_however_it_was_replaced(
 ) -> None:
     """Else the model that a worker served before a reload would be shown as the oldest one for good."""
     forgotten: list[int] = []
-    monkeypatch.setattr(room.common_metrics, "forget", forgotten.append)
+    monkeypatch.setattr(room.telemetry, "forget", forgotten.append)
     get_ready(workers)
     first, second = pids(workers)
     workers.restart_all()
@@ -383,7 +383,7 @@ def test_a_signal_at_any_moment_sets_what_is_waited_for() -> None:
 
 
 def test_who_waits_is_woken_at_once() -> None:
-    told = Told()
+    told = SignalEvent()
     assert not told.wait(0.0)
     waiting = Thread(target=told.wait, daemon=True)  # without a time after which it would look by itself
     waiting.start()

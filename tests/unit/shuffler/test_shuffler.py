@@ -16,12 +16,13 @@ from tacit.errors import Conflict, InvalidMessage
 from tacit.ledger import Settlement
 from tacit.messages.private_selection import Batch, Impression, ShuffledReport
 from tacit.shuffler import Shuffler
+from tests.releases import message_of
 
 FIRST, SECOND = "a" * 32, "b" * 32
 
 
 def report(number: int, group: str = FIRST, item: str = "item", batch: str = "monday") -> ShuffledReport:
-    return ShuffledReport(batch, group, item, f"{number * 2654435761 % 2**32:032x}")
+    return message_of(ShuffledReport, batch, group, item, f"{number * 2654435761 % 2**32:032x}")
 
 
 def test_a_report_counts_once(tmp_path: Path):
@@ -109,7 +110,7 @@ def test_one_bad_report_does_not_hold_up_the_others(tmp_path: Path):
 
 def test_only_shuffled_reports_are_taken(tmp_path: Path):
     with Shuffler(tmp_path / "mail.db") as shuffler, pytest.raises(InvalidMessage, match="ShuffledReports"):
-        shuffler.submit(Impression("0" * 32, ("item",)))  # type: ignore[arg-type]
+        shuffler.submit(message_of(Impression, "0" * 32, ("item",)))  # type: ignore[arg-type]
 
 
 def test_nothing_but_item_group_and_token_is_written_down(tmp_path: Path):
@@ -128,7 +129,8 @@ from tacit.shuffler import Shuffler
 with Shuffler(sys.argv[1]) as shuffler:
     for number in range(100_000):
         token = f"{number * 2654435761 % 2**32:032x}"
-        shuffler.submit(ShuffledReport("monday", "a" * 32, f"item {number % 3}", token))
+        report = {"version": 1, "batch": "monday", "group": "a" * 32, "item": f"item {number % 3}", "token": token}
+        shuffler.submit(ShuffledReport.from_json(report))
         print(number, flush=True)
 """
 

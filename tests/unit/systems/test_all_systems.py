@@ -13,13 +13,14 @@ from tacit.ledger import Budget
 from tacit.mechanisms import ReplayedNoise
 from tacit.server import Listings, PrivateSelection
 from tacit.systems import cross_domain, federated_prototypes, multi_selection, private_selection, private_slates
+from tacit.systems.transcript import Transcript
 from tests.unit.server.small_store import small_store
 
 STORE = small_store()
 ITEMS = [str(item) for item in STORE.items.ids[:4]]
 
 
-def chosen(folder: Path, **own: Any) -> private_selection.Outcome:
+def chosen(folder: Path, **own: Any) -> private_selection.BillTranscript:
     shop = PrivateSelection(
         Listings(ITEMS, [1_000_000] * 4, [80_000] * 4), folder / "shop.db", policy="rr", explore=0.0
     )
@@ -51,7 +52,8 @@ def test_every_outcome_has_a_guarantee_and_says_how_many_bytes_left(tmp_path: Pa
         assert isinstance(outcome.guarantee, Guarantee), system
         assert 0.0 < outcome.guarantee.epsilon < float("inf"), system
         assert outcome.bytes_sent > 0, system
-        assert repr(outcome).startswith("Outcome("), system
+        assert isinstance(outcome, Transcript), system
+        assert repr(outcome).startswith(f"{type(outcome).__name__}("), system
         assert f"{outcome.bytes_sent:,} bytes sent" in repr(outcome), system
         assert "5.0" not in repr(outcome), system
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.entity import Policy, Tuning
-from tacit.entity.blend import BlendSettings
+from tacit.entity.fit import BlendSettings
 from tacit.errors import GuaranteeRefused, InvalidParameter, TooFewEntities
 from tacit.guarantees import rho_for
 from tacit.mechanisms import ReplayedNoise

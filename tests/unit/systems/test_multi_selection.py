@@ -81,4 +81,4 @@ def test_more_picks_than_items_are_refused() -> None:
 
 
 def test_an_outcome_shows_no_item() -> None:
-    assert repr(asked()) == "Outcome(5 items, 56 bytes sent, 268 bytes received)"
+    assert repr(asked()) == "PickTranscript(5 items, 268 bytes received, 56 bytes sent)"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tacit.device import Device
-from tacit.device.blind_tokens import blind
+from tacit.device.catalogue import blind
 from tacit.ledger import ImpressionLedger, Settlement
 from tacit.messages.private_selection import Candidate, Offer, Policy, Rule
 from tacit.server import BlindTokens, ShuffledSelection

@@ -14,8 +14,8 @@ from tacit.audit.findings import By, Finding, Measure
 from tacit.audit.twins import private_selection as broken
 from tacit.audit.twins.mislabelled import Mislabelled
 from tacit.mechanisms import ClippedScores, ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip, ScaledScores
-from tacit.mechanisms.boxes import Boxed
 from tacit.mechanisms.noise import Noise
+from tacit.mechanisms.scores import BoxedScores
 
 _STEPS = 4
 _SCALED = ScaledScores(3, steps=_STEPS)
@@ -112,7 +112,7 @@ def _corners(source: ClippedScores) -> list[NDArray[np.float64]]:
     return [*(low + own), *(low + source.width - own)]
 
 
-def _box(source: Boxed) -> list[NDArray[np.float64]]:
+def _box(source: BoxedScores) -> list[NDArray[np.float64]]:
     """Every grid point of the boxes and, for each candidate, a score beyond either edge; scaled ones: of the unit cube."""
     if not isinstance(source, ClippedScores):
         return domains.score_box(len(source.lows), steps=source.sensitivity)

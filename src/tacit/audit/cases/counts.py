@@ -12,9 +12,9 @@ from tacit.audit.cases.sums import laplace_exactly
 from tacit.audit.findings import By, Finding
 from tacit.audit.twins.counts import CappedAtEachPlace, CountedBeyondTheCap, NoiseForOneReport, OnlyClickedListed
 from tacit.mechanisms import BoundedCounts
-from tacit.mechanisms.bounded_counts import NOWHERE
 from tacit.mechanisms.noise import Noise
-from tacit.mechanisms.samplers import discrete_laplace
+from tacit.mechanisms.samplers import integers
+from tacit.mechanisms.sums import NOWHERE
 
 _NAME = BoundedCounts.name
 _EACH = 2
@@ -92,13 +92,13 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
     drawn = mechanism.release((), noise).value.steps
 
     def fit(law: BoundedCounts) -> float:
-        return distribution.lattice_p_value(drawn, lambda n: discrete_laplace.cdf(n, law.scale_in_steps))
+        return distribution.lattice_p_value(drawn, lambda n: integers.discrete_laplace_cdf(n, law.noise_law.width))
 
     return check.sampled(
         mechanism,
         fit(mechanism),
         fit(distribution.off_by(mechanism)),
-        loss=lattice.laplace_loss(mechanism.pmf, _EACH),
+        loss=lattice.laplace_loss(mechanism.noise_law.pmf, _EACH),
         draws=draws.batched,
         case="2 reports of each user",
     )

@@ -26,7 +26,7 @@ from tacit.audit.twins.features import (
 from tacit.guarantees import Guarantee
 from tacit.mechanisms import VectorLaplace
 from tacit.mechanisms.noise import Noise
-from tacit.mechanisms.samplers import discrete_laplace
+from tacit.mechanisms.samplers import integers
 
 _NAME = VectorLaplace.name
 
@@ -148,16 +148,16 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
     drawn = mechanism.release(np.zeros(draws.batched), noise).value.steps
 
     def fit(law: VectorLaplace) -> float:
-        return distribution.lattice_p_value(drawn, lambda n: discrete_laplace.cdf(n, law.scale_in_steps))
+        return distribution.lattice_p_value(drawn, lambda n: integers.discrete_laplace_cdf(n, law.noise_law.width))
 
     outputs = np.array([[-1], [0], [1], [2]])
     alone = VectorLaplace(1, mechanism.scale)
-    ratio = alone.log_pmf(outputs, [0.0]) - alone.log_pmf(outputs, [float(alone.step)])
+    ratio = alone.log_pmf(outputs, [0.0]) - alone.log_pmf(outputs, [float(alone.noise_law.step)])
     return check.sampled(
         mechanism,
         fit(mechanism),
         fit(distribution.off_by(mechanism)),
-        loss=float(np.abs(ratio).max()) / float(alone.step),
+        loss=float(np.abs(ratio).max()) / float(alone.noise_law.step),
         draws=draws.batched,
         measure=Measure.PER_DISTANCE,
         case="2^20 steps",

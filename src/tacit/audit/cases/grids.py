@@ -20,10 +20,10 @@ from tacit.mechanisms import (
     SparseRecovery,
     grid_prototypes,
 )
-from tacit.mechanisms.exponential import gumbel_choice
+from tacit.mechanisms.inputs import VALUE_STEPS as STEPS
 from tacit.mechanisms.noise import Noise
-from tacit.mechanisms.profile_bounds import STEPS
-from tacit.mechanisms.samplers import discrete_laplace
+from tacit.mechanisms.samplers import integers
+from tacit.mechanisms.selection import gumbel_choice
 
 _NAME = GridPrototypes.name
 _TRIALS = ((1, 1), (3, 2))  # trials, repetitions of the grid in each
@@ -126,7 +126,7 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
 
     def fit(law: GridPrototypes) -> float:
         return distribution.lattice_p_value(
-            sizes.astype(np.int64), lambda n: discrete_laplace.cdf(n, law.recovery.count_scale), cells=40
+            sizes.astype(np.int64), lambda n: integers.discrete_laplace_cdf(n, law.recovery.count_scale), cells=40
         )
 
     return check.sampled(

@@ -13,10 +13,11 @@ from tacit.audit.cases.slate_tables import BOTH, HOSTILE, Check, pairs_of
 from tacit.audit.findings import By, Finding, Measure
 from tacit.audit.twins.kernels import HalfTheNoiseOffTheDiagonal, NoiseForEachTriangle, RowsNotCut, SumReplacedAsAdded
 from tacit.guarantees import Guarantee, Relation
-from tacit.guarantees.gaussian import epsilon_of_gaussian
+from tacit.guarantees.concentrated import epsilon_of_gaussian
 from tacit.mechanisms import GaussianKernel
+from tacit.mechanisms.grid import GridNoise
 from tacit.mechanisms.noise import Noise
-from tacit.mechanisms.slate_rows import STEPS
+from tacit.mechanisms.slates import STEPS
 
 _NAME = GaussianKernel.name
 _SPREAD = tuple(float(x) for x in np.ones(3) / math.sqrt(3.0))  # a row that moves the off-diagonal most
@@ -26,7 +27,7 @@ _FITTED = 40  # cells of the law
 
 class _KernelLike(check.Claims, Protocol):
     @property
-    def variances_in_steps(self) -> tuple[Fraction, Fraction]: ...
+    def noise_laws(self) -> tuple[GridNoise, GridNoise]: ...
 
     def release(self, rows: Any, noise: Noise, /) -> Any: ...
 
@@ -98,7 +99,7 @@ def kernel_exactly(mechanism: _KernelLike, tables: list[Any], pairs: NDArray[np.
     if centre is None:
         return check.judged(mechanism, case, Measure.RHO, math.inf, note="the noise depends on the data")
     items = math.isqrt(centre.shape[1])
-    on, off = mechanism.variances_in_steps
+    on, off = (law.width for law in mechanism.noise_laws)
     cells = [(i, j) for i in range(items) for j in range(i if flat.symmetric else 0, items)]
     moved = centre[pairs[:, 0]] - centre[pairs[:, 1]]
     squares = {tuple(np.abs(row).tolist()) for row in moved}
@@ -121,7 +122,7 @@ def _rows(mechanism: _KernelLike, relation: Relation, *, users: int = 1) -> Chec
 def _delta(epsilon: float, delta: float) -> Check:
     def run(noise: Noise, draws: Draws) -> Finding:
         mechanism = GaussianKernel(1, epsilon, delta)
-        variance, shift = mechanism.variances_in_steps[0], STEPS**2
+        variance, shift = mechanism.noise_laws[0].width, STEPS**2
         return check.judged(
             mechanism,
             f"one cell, the epsilon at delta = {delta:g}",
@@ -143,7 +144,7 @@ def _draws(noise: Noise, draws: Draws) -> Finding:
     mirrored = bool((matrices == matrices.transpose(0, 2, 1)).all())
 
     def fit(law: GaussianKernel, drawn: NDArray[np.int64], place: int) -> float:
-        variance = law.variances_in_steps[place]
+        variance = law.noise_laws[place].width
         return distribution.lattice_p_value(drawn, lambda n: lattice.gaussian_tail(-n, variance), cells=_FITTED)
 
     wrong = distribution.off_by(mechanism)
@@ -151,7 +152,7 @@ def _draws(noise: Noise, draws: Draws) -> Finding:
         mechanism,
         2.0 * min(fit(mechanism, diagonal, 0), fit(mechanism, beside, 1), 0.5) if mirrored else 0.0,
         max(fit(wrong, diagonal, 0), fit(wrong, beside, 1)),
-        loss=lattice.gaussian_epsilon(STEPS**2, mechanism.variances_in_steps[0], mechanism.delta),
+        loss=lattice.gaussian_epsilon(STEPS**2, mechanism.noise_laws[0].width, mechanism.delta),
         draws=diagonal.size + beside.size,
         case="on the diagonal and off it",
     )

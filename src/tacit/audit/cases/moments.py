@@ -14,7 +14,7 @@ from tacit.audit.findings import By, Finding, Measure
 from tacit.audit.twins.moments import LongHead, NoiseSharedByAll, RowsOfAnyLength, WholeDiagonal
 from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import GramShare, GridVector, PopularityShare
-from tacit.mechanisms.drawn import released
+from tacit.mechanisms.grid import GridNoise
 from tacit.mechanisms.noise import Noise
 from tacit.models.moments import STEPS
 
@@ -34,7 +34,7 @@ _HEAD = (2, 0, 3)
 
 class _Noisy(lattice.Additive, Protocol):
     @property
-    def variance_in_steps(self) -> Fraction: ...
+    def noise_law(self) -> GridNoise: ...
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class _Sum:
         return self.share.guarantee
 
     @property
-    def variance_in_steps(self) -> Fraction:
-        return self.share.variance_in_steps * self.share.honest
+    def noise_law(self) -> GridNoise:
+        return replace(self.share.noise_law, width=self.share.noise_law.width * self.share.honest)
 
     def release(self, rows: ArrayLike, noise: Noise) -> Release[GridVector]:
         nobody = np.zeros((0, self.share.items))
-        tables = [rows, *([nobody] * (self.share.honest - 1))]
-        steps = np.sum([self.share.release(table, noise).value.steps for table in tables], axis=0)
-        return released(GridVector(steps, Fraction(1, STEPS)), self.guarantee, noise)
+        own = self.share.release(rows, noise)
+        others = [self.share.release(nobody, noise).value.steps for _ in range(self.share.honest - 1)]
+        return own.map(lambda share: GridVector(np.sum([share.steps, *others], axis=0), share.step))
 
 
 def cases() -> list[Case]:
@@ -121,7 +121,7 @@ def _rows(mechanism: _Noisy, what: str, reference: float | None = None) -> Any:
         if centre is None:
             return check.judged(mechanism, case, Measure.RHO, math.inf, note="the noise depends on the data")
         moved = lattice.shifts(centre, domains.added_or_removed(tables))
-        rho = lattice.largest_squares(moved) / (2 * mechanism.variance_in_steps)
+        rho = lattice.largest_squares(moved) / (2 * mechanism.noise_law.width)
         note = "1 / sqrt 2 is rounded down to whole steps"
         return check.judged(mechanism, case, Measure.RHO, float(rho), reference=reference, note=note)
 
@@ -134,7 +134,7 @@ def _gram_reference(share: GramShare) -> float:
     for count in range(1, len(_HEAD) + 1):
         pair, single = math.floor(STEPS / count), math.floor(STEPS / (count * math.sqrt(2.0)))
         squares.append(count * single**2 + count * (count - 1) // 2 * pair**2)
-    return float(max(squares) / (2 * share.variance_in_steps))
+    return float(max(squares) / (2 * share.noise_law.width))
 
 
 def _sampler(share: Any) -> Any:
@@ -149,7 +149,7 @@ def _sampler(share: Any) -> Any:
             return distribution.lattice_p_value(drawn, lambda n: lattice.gaussian_tail(-n, variance))
 
         shift = STEPS if isinstance(share, PopularityShare) else math.floor(STEPS / math.sqrt(2.0))
-        variance = summed.variance_in_steps
+        variance = summed.noise_law.width
         return check.sampled(
             share,
             fit(variance),

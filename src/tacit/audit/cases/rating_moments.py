@@ -201,12 +201,13 @@ def _variances(mechanism: Any) -> list[tuple[Fraction, int]]:
     real = getattr(mechanism, "real", mechanism)
     if isinstance(real, RatingMoments):
         lengths = (real.items * (real.items + 1) // 2, real.items, real.items, 3)
-        parts = mechanism.parts(np.array(_ROWS[1:2])) if mechanism is not real else real.variances_in_steps
+        own = tuple(law.width for law in real.noise_laws)
+        parts = mechanism.parts(np.array(_ROWS[1:2])) if mechanism is not real else own
         return list(zip(parts, lengths, strict=True))
     if isinstance(real, TransferMoments):
         pairs = real.pairs(range(min(real.items, real.head_size)))
-        return [(step.variance_in_steps, step.length) for step in (real.offsets, pairs)]
-    return [(real.variance_in_steps, real.length)]
+        return [(step.noise_law.width, step.length) for step in (real.offsets, pairs)]
+    return [(real.noise_law.width, real.length)]
 
 
 def _flat(value: Any) -> NDArray[np.int64]:

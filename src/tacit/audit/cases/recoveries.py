@@ -15,9 +15,9 @@ from tacit.audit.twins.mislabelled import Mislabelled
 from tacit.audit.twins.prototypes import NoiseOnMeans
 from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import GumbelTopK, ProfileBounds, Prototypes, SparseRecovery
+from tacit.mechanisms.inputs import VALUE_STEPS as STEPS
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.profile_bounds import STEPS
-from tacit.mechanisms.samplers import discrete_laplace
+from tacit.mechanisms.samplers import integers
 
 _NAME = SparseRecovery.name
 _ROWS = (
@@ -161,7 +161,7 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
     drawn = [np.concatenate(one).astype(np.int64) for one in (sizes, sums)]
 
     def fit(numbers: NDArray[np.int64], scale: Fraction) -> float:
-        return distribution.lattice_p_value(numbers, lambda n: discrete_laplace.cdf(n, scale))
+        return distribution.lattice_p_value(numbers, lambda n: integers.discrete_laplace_cdf(n, scale))
 
     laws = list(zip(drawn, (mechanism.count_scale, mechanism.value_scale), strict=True))
     losses = lattice.laplace_loss(mechanism.size_pmf, 1), lattice.laplace_loss(mechanism.value_pmf, bounds.l1_steps)

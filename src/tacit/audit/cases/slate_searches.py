@@ -14,9 +14,9 @@ from tacit.audit.cases.slate_tables import BOTH, Check
 from tacit.audit.findings import Finding, Measure
 from tacit.audit.slate_pairs import Lost, Pair, Setting, lost
 from tacit.guarantees import Relation
-from tacit.guarantees.slate_bounds import natural_epsilon, subset_epsilon
 from tacit.mechanisms import NaturalSlate, NaturalSubset
 from tacit.mechanisms.noise import Noise
+from tacit.mechanisms.slates import natural_epsilon, subset_epsilon
 
 LARGEST = 6  # items of which all slates are enumerated
 LARGEST_SUBSETS = 4

@@ -14,11 +14,12 @@ from tacit.audit.cases import Case, Draws, FromOutside, Twin
 from tacit.audit.findings import By, Finding, Measure
 from tacit.audit.twins.sums import ClippedAfterSum, ClippedPerCoordinate, LocalSensitivity, PricedAsAdded
 from tacit.guarantees import Relation
-from tacit.guarantees.gaussian import epsilon_of_gaussian
+from tacit.guarantees.concentrated import epsilon_of_gaussian
 from tacit.mechanisms import GaussianSum, LaplaceSum
-from tacit.mechanisms.grid import STEPS
+from tacit.mechanisms.grid import GridNoise
+from tacit.mechanisms.inputs import STEPS
 from tacit.mechanisms.noise import Noise
-from tacit.mechanisms.samplers import discrete_laplace
+from tacit.mechanisms.samplers import integers
 
 _LAPLACE, _GAUSSIAN = LaplaceSum.name, GaussianSum.name
 _BOUND = 2.0
@@ -43,14 +44,12 @@ _ROWS = (
 
 class _LaplaceLike(lattice.Additive, Protocol):
     @property
-    def scale_in_steps(self) -> Fraction: ...
-
-    def pmf(self, steps: NDArray[np.int64], total: int, /) -> NDArray[np.float64]: ...
+    def noise_law(self) -> GridNoise: ...
 
 
 class _GaussianLike(lattice.Additive, Protocol):
     @property
-    def variance_in_steps(self) -> Fraction: ...
+    def noise_law(self) -> GridNoise: ...
 
 
 def cases() -> list[Case]:
@@ -115,8 +114,8 @@ def laplace_exactly(mechanism: _LaplaceLike, tables: Sequence[Any], pairs: NDArr
     if centre is None:
         return check.judged(mechanism, case, Measure.EPSILON, math.inf, note="the noise depends on the data")
     shift = lattice.shifts(centre, pairs)
-    exact_loss = lattice.largest_l1(shift) / mechanism.scale_in_steps
-    by_law = max(math.fsum(lattice.laplace_loss(mechanism.pmf, int(x)) for x in row) for row in shift)
+    exact_loss = lattice.largest_l1(shift) / mechanism.noise_law.width
+    by_law = max(math.fsum(lattice.laplace_loss(mechanism.noise_law.pmf, int(x)) for x in row) for row in shift)
     note = "" if exact_loss <= Fraction(mechanism.guarantee.epsilon) else "the shift exceeds the sensitivity"
     return check.judged(mechanism, case, Measure.EPSILON, max(float(exact_loss), by_law), note=note)
 
@@ -128,7 +127,7 @@ def gaussian_exactly(
     centre = lattice.centres(mechanism, tables)
     if centre is None:
         return check.judged(mechanism, case, Measure.RHO, math.inf, note="the noise depends on the data")
-    rho = lattice.largest_squares(lattice.shifts(centre, pairs)) / (2 * mechanism.variance_in_steps)
+    rho = lattice.largest_squares(lattice.shifts(centre, pairs)) / (2 * mechanism.noise_law.width)
     return check.judged(mechanism, case, Measure.RHO, float(rho))
 
 
@@ -156,22 +155,22 @@ def _co_raters() -> tuple[list[domains.Table], NDArray[np.int64]]:
 def _gaussian_law() -> Finding:
     """Renyi divergences of the law at the largest shift, over their orders: rho at every order."""
     mechanism = GaussianSum(1, _BOUND, 2.0, 1e-6)
-    deviation = math.sqrt(mechanism.variance_in_steps)
+    deviation = math.sqrt(mechanism.noise_law.width)
     orders = [1.0, 1.01, 1.5, 2.0, 3.5, 8.0, 16.0]
-    rho = max(lattice.gaussian_renyi(mechanism.pmf, STEPS, order, deviation) / order for order in orders)
+    rho = max(lattice.gaussian_renyi(mechanism.noise_law.pmf, STEPS, order, deviation) / order for order in orders)
     return check.judged(mechanism, f"shift 2^20, {len(orders)} orders", Measure.RHO, rho)
 
 
 def _gaussian_delta(epsilon: float, delta: float) -> Any:
     def run(noise: Noise, draws: Draws) -> Finding:
         mechanism = GaussianSum(1, _BOUND, epsilon, delta)
-        found = lattice.gaussian_epsilon(STEPS, mechanism.variance_in_steps, delta)
+        found = lattice.gaussian_epsilon(STEPS, mechanism.noise_law.width, delta)
         return check.judged(
             mechanism,
             f"shift 2^20, the epsilon at delta = {delta:g}",
             Measure.EPSILON,
             found,
-            reference=epsilon_of_gaussian(STEPS / math.sqrt(mechanism.variance_in_steps), delta),
+            reference=epsilon_of_gaussian(STEPS / math.sqrt(mechanism.noise_law.width), delta),
             note="what converting rho to (epsilon, delta) gives away",
         )
 
@@ -183,13 +182,13 @@ def _laplace_sampler(noise: Noise, draws: Draws) -> Finding:
     drawn = mechanism.release(np.zeros((1, draws.batched)), noise).value.steps
 
     def fit(law: LaplaceSum) -> float:
-        return distribution.lattice_p_value(drawn, lambda n: discrete_laplace.cdf(n, law.scale_in_steps))
+        return distribution.lattice_p_value(drawn, lambda n: integers.discrete_laplace_cdf(n, law.noise_law.width))
 
     return check.sampled(
         mechanism,
         fit(mechanism),
         fit(distribution.off_by(mechanism)),
-        loss=lattice.laplace_loss(mechanism.pmf, STEPS),
+        loss=lattice.laplace_loss(mechanism.noise_law.pmf, STEPS),
         draws=draws.batched,
         case="2^20 steps",
     )
@@ -200,14 +199,14 @@ def _gaussian_sampler(noise: Noise, draws: Draws) -> Finding:
     drawn = mechanism.release(np.zeros((1, draws.batched)), noise).value.steps
 
     def fit(law: GaussianSum) -> float:
-        variance = law.variance_in_steps
+        variance = law.noise_law.width
         return distribution.lattice_p_value(drawn, lambda n: lattice.gaussian_tail(-n, variance))
 
     return check.sampled(
         mechanism,
         fit(mechanism),
         fit(distribution.off_by(mechanism)),
-        loss=lattice.gaussian_epsilon(STEPS, mechanism.variance_in_steps, mechanism.delta),
+        loss=lattice.gaussian_epsilon(STEPS, mechanism.noise_law.width, mechanism.delta),
         draws=draws.batched,
         case="2^20 steps",
     )

@@ -25,6 +25,7 @@ from tacit.audit.twins.training import (
     TwoSteps,
 )
 from tacit.mechanisms import SampledGaussian
+from tacit.mechanisms.grid import GridNoise
 from tacit.mechanisms.noise import Noise
 
 _NAME = SampledGaussian.name
@@ -46,7 +47,7 @@ _QUARTER, _ORDERS = Fraction(1, 4), tuple(range(2, 13))
 
 class _Step(check.Claims, Protocol):
     @property
-    def variance_in_steps(self) -> Fraction: ...
+    def noise_law(self) -> GridNoise: ...
 
     def renyi(self, order: int, /) -> float: ...
 
@@ -55,7 +56,7 @@ class _Step(check.Claims, Protocol):
 
 class _Summing(lattice.Additive, Protocol):
     @property
-    def variance_in_steps(self) -> Fraction: ...
+    def noise_law(self) -> GridNoise: ...
 
     def renyi(self, order: int, /) -> float: ...
 
@@ -120,7 +121,7 @@ def rows_exactly(mechanism: _Summing) -> Finding:
             mechanism, case, Measure.RENYI, math.inf, claimed=claimed, note="the noise depends on the data"
         )
     squares = lattice.largest_squares(lattice.shifts(centre, pairs))
-    return check.judged(mechanism, case, Measure.RENYI, float(squares / mechanism.variance_in_steps), claimed=claimed)
+    return check.judged(mechanism, case, Measure.RENYI, float(squares / mechanism.noise_law.width), claimed=claimed)
 
 
 def law_exactly(mechanism: _Step, dimension: int, bits: int, *, outputs: int | None = None) -> Finding:
@@ -130,7 +131,7 @@ def law_exactly(mechanism: _Step, dimension: int, bits: int, *, outputs: int | N
     tables = domains.tables(list(product(line, repeat=dimension)), 2 if dimension == 1 else 1)
     pairs = domains.added_or_removed(tables)
     reach = (_ORDERS[-1] + 2) * most + math.ceil(
-        9.0 * math.sqrt(mechanism.variance_in_steps)
+        9.0 * math.sqrt(mechanism.noise_law.width)
     )  # beyond it: 1e-18 of any sum
     outputs = dimension if outputs is None else outputs
     window = np.array(list(product(range(-reach, reach + 1), repeat=outputs)))
@@ -149,7 +150,7 @@ def law_exactly(mechanism: _Step, dimension: int, bits: int, *, outputs: int | N
 
 def one_step_epsilon(mechanism: SampledGaussian) -> float:
     """The true epsilon at delta of one step on one coordinate, by sums over the lattice; the worse of the two directions."""
-    variance, most, rate = mechanism.variance_in_steps, mechanism.bound_in_steps, float(mechanism.rate)
+    variance, most, rate = mechanism.noise_law.width, mechanism.bound_in_steps, float(mechanism.rate)
 
     def tail(n: int) -> float:
         return float(lattice.gaussian_tail(n, variance))
@@ -222,7 +223,7 @@ def _noise(noise: Noise, draws: Draws) -> Finding:
     drawn = mechanism.release(np.zeros((1, draws.batched), dtype=np.int64), noise).value.steps
 
     def fit(law: SampledGaussian) -> float:
-        variance = law.variance_in_steps
+        variance = law.noise_law.width
         return distribution.lattice_p_value(drawn, lambda n: lattice.gaussian_tail(-n, variance))
 
     return check.sampled(

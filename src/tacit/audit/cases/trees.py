@@ -12,8 +12,8 @@ from tacit.audit.cases import Case, Draws, FromOutside, Twin
 from tacit.audit.findings import By, Finding, Measure
 from tacit.audit.twins.prototypes import LevelCounted, ShortSums
 from tacit.mechanisms import FeatureBox, ProfileBounds, TreePrototypes
-from tacit.mechanisms.hyperplane_tree import Tree
 from tacit.mechanisms.noise import Noise, ReplayedNoise
+from tacit.mechanisms.tree_prototypes import Tree
 
 _NAME = TreePrototypes.name
 _ROWS = (

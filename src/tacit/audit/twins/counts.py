@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from tacit.audit.twins import no_promise
 from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import BoundedCounts, GridVector
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.samplers import discrete_laplace
+from tacit.mechanisms.grid import GridNoise
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, unprotected
 
 _ALL = 10**6
 
@@ -29,18 +28,15 @@ class _Broken:
         return self.real.guarantee
 
     @property
-    def scale_in_steps(self) -> Fraction:
-        return self.real.scale_in_steps
-
-    def pmf(self, steps: NDArray[np.int64] | int, total: int) -> NDArray[np.float64]:
-        return discrete_laplace.pmf(np.asarray(steps) - total, self.scale_in_steps)
+    def noise_law(self) -> GridNoise:
+        return self.real.noise_law
 
     def totals(self, reports: Any) -> NDArray[np.int64]:
         return self.real.totals(reports)
 
     def release(self, reports: Any, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
-        noisy = self.totals(reports) + discrete_laplace.sample(self.scale_in_steps, self.real.dimension, noise)
-        return released(GridVector(noisy, Fraction(1)), no_promise(self.guarantee), noise)
+        noisy = self.noise_law.add(self.totals(reports), noise)
+        return unprotected(GridVector(noisy, Fraction(1)), no_promise(self.guarantee), noise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +46,8 @@ class NoiseForOneReport(_Broken):
     name: ClassVar[str] = "noise-for-one-report"
 
     @property
-    def scale_in_steps(self) -> Fraction:
-        return 1 / Fraction(self.real.epsilon)
+    def noise_law(self) -> GridNoise:
+        return GridNoise.laplace(1 / Fraction(self.real.epsilon), Fraction(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +83,4 @@ class OnlyClickedListed(_Broken):
     def release(self, reports: Any, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         noisy = self.real.release(reports, noise).value.steps
         listed = np.where(self.totals(reports) > 0, noisy, 0)
-        return released(GridVector(listed, Fraction(1)), no_promise(self.guarantee), noise)
+        return unprotected(GridVector(listed, Fraction(1)), no_promise(self.guarantee), noise)

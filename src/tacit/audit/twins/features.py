@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.audit.twins import no_promise
 from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import GridVector, VectorLaplace
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, ReplayedNoise, words64
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, ReplayedNoise, unprotected, words64
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class RedrawnUntilInside:
         bits = self.real.grid_bits
         inside = np.arange(round(self.real.low * 2**bits), round(self.real.high * 2**bits) + 1)
         centre = np.rint(np.clip(np.asarray(features), self.real.low, self.real.high) * 2.0**bits)
-        rate = float(1 / self.real.scale_in_steps)
+        rate = float(1 / self.real.noise_law.width)
         weight = -np.abs(steps - centre) * rate
         total = np.log(np.exp(-np.abs(inside[:, None] - centre) * rate).sum(axis=0))
         outside = (steps < inside[0]) | (steps > inside[-1])
@@ -53,7 +52,7 @@ class FloatNoise:
         uniform = ((word >> np.uint64(12)) + 0.5) * 2.0**-52
         sign = np.where(word & np.uint64(1), 1.0, -1.0)
         noisy = np.asarray(features, dtype=np.float64) - sign * self.real.scale * np.log(uniform)
-        return released(noisy, no_promise(self.guarantee), noise)
+        return unprotected(noisy, no_promise(self.guarantee), noise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,9 @@ class SeededNoise:
         return self.real.guarantee
 
     def release(self, features: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
-        return released(self.real.release(features, ReplayedNoise(self.seed)).value, no_promise(self.guarantee), noise)
+        return unprotected(
+            self.real.release(features, ReplayedNoise(self.seed)).value, no_promise(self.guarantee), noise
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class ClampedNoise:
     def log_pmf(self, steps: NDArray[np.int64], features: ArrayLike) -> NDArray[np.float64]:
         bits = self.real.grid_bits
         centre = np.rint(np.clip(np.asarray(features), self.real.low, self.real.high) * 2.0**bits)
-        rate = float(1 / self.real.scale_in_steps)
+        rate = float(1 / self.real.noise_law.width)
         most = math.floor(3.0 / rate)
         total = math.log(np.exp(-np.abs(np.arange(-most, most + 1)) * rate).sum())
         away = np.abs(steps - centre)

@@ -1,7 +1,6 @@
 """Broken on purpose, never use: noisy kernels whose noise does not fit what one user moves."""
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -11,10 +10,9 @@ from tacit.audit.twins import no_promise
 from tacit.audit.twins.slates import clean
 from tacit.guarantees import Guarantee, Relation, Release
 from tacit.mechanisms import GaussianKernel, GridMatrix
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.samplers import discrete_gaussian
-from tacit.mechanisms.slate_rows import STEPS
+from tacit.mechanisms.grid import GridNoise
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, unprotected
+from tacit.mechanisms.slates import STEPS
 
 
 @dataclass(frozen=True)
@@ -26,18 +24,18 @@ class _Noisy:
         return self.real.guarantee
 
     @property
-    def variances_in_steps(self) -> tuple[Fraction, Fraction]:
-        return self.real.variances_in_steps
+    def noise_laws(self) -> tuple[GridNoise, GridNoise]:
+        return self.real.noise_laws
 
     def totals(self, rows: ArrayLike) -> NDArray[np.int64]:
         return self.real.totals(rows)
 
     def release(self, rows: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[GridMatrix]:
-        total, (on, off) = self.totals(rows), self.variances_in_steps
+        total, (on, off) = self.totals(rows), self.noise_laws
         items = len(total)
-        upper = np.triu(discrete_gaussian.sample(off, items * items, noise).reshape(items, items), 1)
-        noisy = total + upper + upper.T + np.diag(discrete_gaussian.sample(on, items, noise))
-        return released(GridMatrix(noisy, self.real.step), no_promise(self.guarantee), noise)
+        upper = np.triu(off.sample(items * items, noise).reshape(items, items), 1)
+        noisy = total + upper + upper.T + np.diag(on.sample(items, noise))
+        return unprotected(GridMatrix(noisy, on.step), no_promise(self.guarantee), noise)
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,9 @@ class HalfTheNoiseOffTheDiagonal(_Noisy):
     name: ClassVar[str] = "half-the-noise-off-the-diagonal"
 
     @property
-    def variances_in_steps(self) -> tuple[Fraction, Fraction]:
-        on, _ = self.real.variances_in_steps
-        return on, on / 4
+    def noise_laws(self) -> tuple[GridNoise, GridNoise]:
+        on, off = self.real.noise_laws
+        return on, replace(off, width=on.width / 4)
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,11 @@ class NoiseForEachTriangle(_Noisy):
     name: ClassVar[str] = "noise-for-each-triangle"
 
     def release(self, rows: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[GridMatrix]:
-        total, (on, off) = self.totals(rows), self.variances_in_steps
+        total, (on, off) = self.totals(rows), self.noise_laws
         items = len(total)
-        beside = discrete_gaussian.sample(off, items * items, noise).reshape(items, items)
-        beside[np.diag_indices(items)] = discrete_gaussian.sample(on, items, noise)
-        return released(GridMatrix(total + beside, self.real.step), no_promise(self.guarantee), noise)
+        beside = off.sample(items * items, noise).reshape(items, items)
+        beside[np.diag_indices(items)] = on.sample(items, noise)
+        return unprotected(GridMatrix(total + beside, on.step), no_promise(self.guarantee), noise)
 
 
 @dataclass(frozen=True)
@@ -84,5 +82,5 @@ class SumReplacedAsAdded(_Noisy):
     name: ClassVar[str] = "kernel-replaced-as-added"
 
     @property
-    def variances_in_steps(self) -> tuple[Fraction, Fraction]:
-        return replace(self.real, relation=Relation.ADD_REMOVE).variances_in_steps
+    def noise_laws(self) -> tuple[GridNoise, GridNoise]:
+        return replace(self.real, relation=Relation.ADD_REMOVE).noise_laws

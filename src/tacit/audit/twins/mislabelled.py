@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.audit.distribution import off_by
 from tacit.audit.twins import no_promise
 from tacit.guarantees import Guarantee, Release
+from tacit.guarantees.concentrated import epsilon_of_rho
 from tacit.guarantees.sampled_gaussian import epsilon_of_sampled
-from tacit.guarantees.zcdp import epsilon_of_rho
 from tacit.mechanisms import GaussianKernel, GaussianSum, GramShare, PopularityShare, SampledGaussian, TreePrototypes
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, unprotected
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +28,10 @@ class Mislabelled:
         return law
 
     def release(self, raw: Any, noise: Noise = SYSTEM_NOISE) -> Release[Any]:
-        return released(self.runs.release(raw, noise).value, no_promise(self.guarantee), noise)
+        return unprotected(self.runs.release(raw, noise).value, no_promise(self.guarantee), noise)
 
     def release_many(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
-        return released(self.runs.release_many(raw, noise).value, no_promise(self.guarantee), noise)
+        return unprotected(self.runs.release_many(raw, noise).value, no_promise(self.guarantee), noise)
 
 
 def with_less_noise(real: Any, factor: float) -> Mislabelled:

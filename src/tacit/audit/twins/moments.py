@@ -1,6 +1,6 @@
 """Broken on purpose, never use: moment shares whose noise does not fit what one user moves, or what an adversary knows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.audit.twins import no_promise
 from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import GramShare, GridVector, PopularityShare
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.samplers import discrete_gaussian
+from tacit.mechanisms.grid import GridNoise
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, unprotected
 from tacit.models.moments import STEPS
 
 
@@ -25,8 +24,8 @@ class _Summed:
         return self.real.guarantee
 
     @property
-    def variance_in_steps(self) -> Fraction:
-        return self.real.variance_in_steps
+    def noise_law(self) -> GridNoise:
+        return self.real.noise_law
 
     @property
     def items(self) -> int:
@@ -41,8 +40,8 @@ class _Summed:
 
     def release(self, rows: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         total = self.totals(rows)
-        noisy = total + discrete_gaussian.sample(self.variance_in_steps, total.size, noise)
-        return released(GridVector(noisy, Fraction(1, STEPS)), no_promise(self.guarantee), noise)
+        noisy = self.noise_law.add(total, noise)
+        return unprotected(GridVector(noisy, Fraction(1, STEPS)), no_promise(self.guarantee), noise)
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,9 @@ class NoiseSharedByAll(_Summed):
     entities: int = 5
 
     @property
-    def variance_in_steps(self) -> Fraction:
-        return self.real.variance_in_steps * self.real.honest / self.entities
+    def noise_law(self) -> GridNoise:
+        alone = self.real.noise_law
+        return replace(alone, width=alone.width * self.real.honest / self.entities)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Broken on purpose, never use: selections on a device that take one step which the proof does not have."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, cast
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.audit.twins import no_promise
 from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import ClippedScores, Envelope, ExponentialMechanism, PermuteAndFlip, ScaledScores, TopResponse
-from tacit.mechanisms.calibration import permute_and_flip_rate
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
+from tacit.mechanisms.selection import permute_and_flip_rate
 
 
 class HalfWidth(ClippedScores):
@@ -109,10 +109,10 @@ class GreedyAlone:
         return self.real.pmf(raw)
 
     def release(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[int]:
-        return replace(self.real.release(raw, noise), value=int(np.argmax(raw)), guarantee=no_promise(self.guarantee))
+        return self.real.release(raw, noise).map(lambda _: int(np.argmax(raw))).under(no_promise(self.guarantee))
 
     def release_many(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
-        return replace(self.real.release_many(raw, noise), guarantee=no_promise(self.guarantee))
+        return self.real.release_many(raw, noise).under(no_promise(self.guarantee))
 
 
 class FloorsFromScores(Envelope):

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.guarantees import ONE_USER, Guarantee, pure
 from tacit.mechanisms import GridPrototypes, LocalSwaps, PrivatePartition, TreePrototypes
-from tacit.mechanisms.grid_shares import GridEpsilons
+from tacit.mechanisms.grid_prototypes import GridEpsilons
 from tacit.mechanisms.partition import HALF_SIDE
-from tacit.mechanisms.samplers import discrete_laplace
+from tacit.mechanisms.samplers import integers
 
 Kept = tuple[tuple[int, ...], ...]  # the centres kept at each level of one dimension
 
@@ -116,7 +116,7 @@ class NoiseOnMeans:
     def log_pmf(self, away: int, users: int) -> float:
         """Of all values at so many steps from the mean."""
         scale = Fraction(2 * self.steps * self.values) / (Fraction(self.epsilon) * users)
-        return self.values * math.log(float(discrete_laplace.pmf(away, scale)))
+        return self.values * math.log(float(integers.discrete_laplace_pmf(away, scale)))
 
 
 @dataclass(frozen=True)

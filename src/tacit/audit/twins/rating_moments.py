@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from tacit.audit.twins import no_promise
 from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import NoisyTransfer, OffsetSums, PairMoments, RatingMoments, TransferMoments
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.rating_bounds import COARSE, cut_rows
-from tacit.mechanisms.samplers import rounded_gaussian
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, unprotected
+from tacit.mechanisms.rating_rows import COARSE, cut_rows
+from tacit.mechanisms.samplers import integers
 
 
 @dataclass(frozen=True)
@@ -30,16 +29,18 @@ class _Broken:
         return claim
 
     def variances(self, rows: Any) -> list[Fraction]:
-        return [self.real.variance_in_steps] * self.totals(rows).size
+        return [self.real.noise_law.width] * self.totals(rows).size
 
     def totals(self, rows: Any, noise: Noise = SYSTEM_NOISE) -> NDArray[np.int64]:
         total: NDArray[np.int64] = self.real.totals(rows, noise)
         return total
 
     def release(self, rows: Any, noise: Noise = SYSTEM_NOISE) -> Release[Any]:
-        drawn = np.concatenate([rounded_gaussian.sample(variance, 1, noise) for variance in self.variances(rows)])
+        drawn = np.concatenate(
+            [integers.sample_rounded_gaussian(variance, 1, noise) for variance in self.variances(rows)]
+        )
         value = SimpleNamespace(steps=self.totals(rows, noise) + drawn)
-        return released(value, no_promise(self.guarantee), noise)
+        return unprotected(value, no_promise(self.guarantee), noise)
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class CommonMean(_Broken):
         table = np.clip(np.where(rated, rows, 0.0), self.real.bounds.low, self.real.bounds.high)
         mean = table[rated].mean() if rated.any() else 0.0
         clip = self.real.bounds.clip
-        values = np.where(rated, np.clip(table - mean, -clip, clip), 0.0) / float(self.real.step)
+        values = np.where(rated, np.clip(table - mean, -clip, clip), 0.0) / float(self.real.noise_law.step)
         norm = np.sqrt(np.square(values).sum(axis=1) + rated.sum(axis=1) * float(self.real.mask_in_steps) ** 2)
         weight = np.minimum(1.0, self.real.norm_in_steps / np.maximum(norm, 1.0))[:, None]
         parts = [np.trunc(values * weight), np.trunc(rated * weight * self.real.mask_in_steps)]
@@ -111,7 +112,7 @@ class _BrokenMoments(_Broken):
         return [v for v, n in zip(self.parts(rows), self.lengths, strict=True) for _ in range(n)]
 
     def parts(self, rows: Any) -> tuple[Fraction, ...]:
-        return self.real.variances_in_steps
+        return tuple(law.width for law in self.real.noise_laws)
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class DiagonalForFree(_BrokenMoments):
     name: ClassVar[str] = "diagonal-for-free"
 
     def parts(self, rows: Any) -> tuple[Fraction, ...]:
-        products, *others = self.real.variances_in_steps
+        products, *others = (law.width for law in self.real.noise_laws)
         less = Fraction(self.real.norm_in_steps**4, 2) / self.real.squared_sensitivities[0]
         return products * less, *others
 
@@ -161,7 +162,7 @@ class LocalScale(_BrokenMoments):
     def parts(self, rows: Any) -> tuple[Fraction, ...]:
         longest = max((int(np.square(row).sum()) for row in _cut_all(self.real, rows)), default=1)
         share = Fraction(max(1, longest), self.real.norm_in_steps**2)
-        return tuple(variance * share for variance in self.real.variances_in_steps)
+        return tuple(law.width * share for law in self.real.noise_laws)
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ class HeadOfTrueCounts:
         counts = self.real.offsets.totals(rows)[self.real.items :]
         head = np.sort(np.argsort(-counts, kind="stable")[: self.real.head_size])
         pairs = self.real.pairs(head).release(rows, noise).value
-        return released(NoisyTransfer(offsets, pairs, self.real.n_source), no_promise(self.guarantee), noise)
+        return unprotected(NoisyTransfer(offsets, pairs, self.real.n_source), no_promise(self.guarantee), noise)
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ class BudgetTwice:
     def release(self, rows: Any, noise: Noise = SYSTEM_NOISE) -> Release[NoisyTransfer]:
         offsets = self.offsets.release(rows, noise).value
         pairs = self.pairs(self.real.head_of(offsets)).release(rows, noise).value
-        return released(NoisyTransfer(offsets, pairs, self.real.n_source), no_promise(self.guarantee), noise)
+        return unprotected(NoisyTransfer(offsets, pairs, self.real.n_source), no_promise(self.guarantee), noise)
 
 
 def _cut(real: PairMoments, rows: Any) -> NDArray[np.int64]:

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.audit.twins import no_promise
 from tacit.guarantees import ONE_USER_REPLACED, Guarantee, Release
 from tacit.mechanisms import GaussianSum, GridVector, LaplaceSum
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.grid import STEPS
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.samplers import discrete_gaussian, discrete_laplace
+from tacit.mechanisms.grid import GridNoise
+from tacit.mechanisms.inputs import STEPS
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, unprotected
+from tacit.mechanisms.samplers import integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +28,15 @@ class ClippedAfterSum:
         return self.real.guarantee
 
     @property
-    def scale_in_steps(self) -> Fraction:
-        return self.real.scale_in_steps
-
-    def pmf(self, steps: NDArray[np.int64] | int, total: int) -> NDArray[np.float64]:
-        return self.real.pmf(steps, total)
+    def noise_law(self) -> GridNoise:
+        return self.real.noise_law
 
     def release(self, rows: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         total = _finite(rows).sum(axis=0)
         total = total / max(1.0, float(np.abs(total).sum()) / self.real.bound)
         steps = np.trunc(total / self.real.bound * STEPS).astype(np.int64)
-        noisy = steps + discrete_laplace.sample(self.scale_in_steps, self.real.dimension, noise)
-        return released(GridVector(noisy, Fraction(self.real.bound) / STEPS), no_promise(self.guarantee), noise)
+        noisy = self.noise_law.add(steps, noise)
+        return unprotected(GridVector(noisy, Fraction(self.real.bound) / STEPS), no_promise(self.guarantee), noise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +51,14 @@ class ClippedPerCoordinate:
         return self.real.guarantee
 
     @property
-    def variance_in_steps(self) -> Fraction:
-        return self.real.variance_in_steps
-
-    def pmf(self, steps: NDArray[np.int64] | int, total: int) -> NDArray[np.float64]:
-        return self.real.pmf(steps, total)
+    def noise_law(self) -> GridNoise:
+        return self.real.noise_law
 
     def release(self, rows: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         share = np.clip(_finite(rows) / self.real.bound, -1.0, 1.0)
         total = np.trunc(share * STEPS).astype(np.int64).sum(axis=0)
-        noisy = total + discrete_gaussian.sample(self.variance_in_steps, self.real.dimension, noise)
-        return released(GridVector(noisy, Fraction(self.real.bound) / STEPS), no_promise(self.guarantee), noise)
+        noisy = self.noise_law.add(total, noise)
+        return unprotected(GridVector(noisy, Fraction(self.real.bound) / STEPS), no_promise(self.guarantee), noise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +73,11 @@ class PricedAsAdded:
         return replace(self.real.guarantee, protects=ONE_USER_REPLACED)
 
     @property
-    def variance_in_steps(self) -> Fraction:
-        return self.real.variance_in_steps
+    def noise_law(self) -> GridNoise:
+        return self.real.noise_law
 
     def release(self, rows: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
-        return released(self.real.release(rows, noise).value, no_promise(self.guarantee), noise)
+        return unprotected(self.real.release(rows, noise).value, no_promise(self.guarantee), noise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +96,8 @@ class LocalSensitivity:
         return self.real.guarantee
 
     @property
-    def scale_in_steps(self) -> Fraction:
-        return self.real.scale_in_steps
-
-    def pmf(self, steps: NDArray[np.int64] | int, total: int) -> NDArray[np.float64]:
-        return self.real.pmf(steps, total)
+    def noise_law(self) -> GridNoise:
+        return self.real.noise_law
 
     def law(self, rows: ArrayLike) -> tuple[float, float]:
         """Centre and scale of the noisy cosine."""
@@ -117,8 +108,8 @@ class LocalSensitivity:
 
     def release(self, rows: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         centre, scale = self.law(rows)
-        noisy = round(centre * STEPS) + discrete_laplace.sample(Fraction(scale) * STEPS, 1, noise)
-        return released(GridVector(noisy, Fraction(1, STEPS)), no_promise(self.guarantee), noise)
+        noisy = round(centre * STEPS) + integers.sample_discrete_laplace(Fraction(scale) * STEPS, 1, noise)
+        return unprotected(GridVector(noisy, Fraction(1, STEPS)), no_promise(self.guarantee), noise)
 
 
 def _cosine(table: NDArray[np.float64]) -> float:

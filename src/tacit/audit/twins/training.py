@@ -1,7 +1,6 @@
 """Broken on purpose, never use: steps of private training that sum, sample or charge in a way their price does not cover."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations, product
 from typing import ClassVar
 
@@ -11,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.audit.twins import no_promise
 from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import GridVector, SampledGaussian
-from tacit.mechanisms.drawn import released
-from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.samplers import discrete_gaussian
+from tacit.mechanisms.grid import GridNoise
+from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, unprotected
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,8 @@ class _Twin:
         return self.real.guarantee
 
     @property
-    def variance_in_steps(self) -> Fraction:
-        return self.real.variance_in_steps
+    def noise_law(self) -> GridNoise:
+        return self.real.noise_law
 
     def renyi(self, order: int) -> float:
         return self.real.renyi(order)
@@ -41,8 +39,8 @@ class _Twin:
     def release(self, rows: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         table = np.asarray(rows, dtype=np.int64)
         total = self.total(table[self.real.sample(len(table), noise)])
-        noisy = total + discrete_gaussian.sample(self.variance_in_steps, self.real.dimension, noise)
-        return released(GridVector(noisy, self.real.step), no_promise(self.guarantee), noise)
+        noisy = self.noise_law.add(total, noise)
+        return unprotected(GridVector(noisy, self.real.noise_law.step), no_promise(self.guarantee), noise)
 
 
 class ClippedAfterTheSum(_Twin):
@@ -83,10 +81,7 @@ class FixedBatch(_Twin):
         table = self.real.cut(rows)
         outputs = np.asarray(steps, dtype=np.int64).reshape(-1, self.real.dimension)
         batches = list(combinations(range(len(table)), min(self.size, len(table))))
-        laws = [
-            discrete_gaussian.pmf(outputs - table[list(batch)].sum(axis=0), self.variance_in_steps).prod(axis=1)
-            for batch in batches
-        ]
+        laws = [self.noise_law.pmf(outputs - table[list(batch)].sum(axis=0)).prod(axis=1) for batch in batches]
         return np.asarray(np.mean(laws, axis=0))
 
 
@@ -102,8 +97,8 @@ class TwoSteps:
         return self.real.guarantee
 
     @property
-    def variance_in_steps(self) -> Fraction:
-        return self.real.variance_in_steps
+    def noise_law(self) -> GridNoise:
+        return self.real.noise_law
 
     def renyi(self, order: int) -> float:
         return 2.0 * self.real.renyi(order)
@@ -125,5 +120,5 @@ class OneSampleForAllSteps(TwoSteps):
         for sampled in product((False, True), repeat=len(table)):
             chance = float(rate ** sum(sampled) * (1 - rate) ** (len(table) - sum(sampled)))
             total = table[np.array(sampled, dtype=np.bool_)].sum(axis=0)  # of one coordinate: the same for both steps
-            law += chance * discrete_gaussian.pmf(outputs - total, self.real.variance_in_steps).prod(axis=1)
+            law += chance * self.real.noise_law.pmf(outputs - total).prod(axis=1)
         return law

@@ -10,9 +10,7 @@ from scipy import sparse
 
 from tacit.guarantees import ONE_USER, Guarantee, pure
 from tacit.mechanisms import PrivateReplacement
-from tacit.mechanisms.published_x_map import PublishedReplacement
-from tacit.mechanisms.published_x_map_items import PublishedSimilarItems
-from tacit.mechanisms.similarity_sensitivity import printed_sensitivity, similarities
+from tacit.mechanisms.x_map import PublishedReplacement, PublishedSimilarItems, printed_sensitivity, similarities
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,15 @@
-"""The open eICU demo: which patient was ordered which drug how often, in which hospital."""
+"""The open eICU demo: how often each patient was ordered each drug, and in which hospital."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from tacit.data.assemble import Columns, assemble
-from tacit.data.catalogue import Catalogue, from_ratings
-from tacit.data.entities import Entities
-from tacit.data.ids import encode
-from tacit.data.provenance import EICU
-from tacit.data.ratings import Ratings
-from tacit.data.readers.generic import coded
+from tacit.data.assemble import Columns, Source, assemble
+from tacit.data.catalogue import Catalogue, encode, known_from_ratings
+from tacit.data.ratings import COUNTS, EICU, Entities, Ratings
+from tacit.data.readers import encode_text
 from tacit.data.readers.table import Kind, read_columns
-from tacit.data.scale import COUNTS
-from tacit.data.source import Source
 from tacit.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
@@ -24,7 +19,7 @@ Unit: TypeAlias = Literal["hospital", "region"]
 
 
 def read_eicu(folder: str | Path, *, entity: Unit = "hospital") -> Ratings:
-    """Patients x drug codes; a value counts the orders. A patient seen in several hospitals belongs to the first."""
+    """Patients x drug codes with the number of orders. A patient of several hospitals belongs to the first one."""
     import polars as pl
 
     folder = Path(folder)
@@ -34,10 +29,10 @@ def read_eicu(folder: str | Path, *, entity: Unit = "hospital") -> Ratings:
         "patientunitstayid": "integer", "drughiclseqno": "integer or none", "drugname": "text or none",
     })  # fmt: skip
     stays = _table(folder, "patient", {"patientunitstayid": "integer", "uniquepid": "text", "hospitalid": "integer"})
-    # Names are missing in four rows of ten, so the code is the item; orders without a code cannot be used.
+    # Four of ten rows lack a name, so the code is the item. Orders without a code cannot be used.
     orders = drugs.filter(pl.col("drughiclseqno").is_not_null()).join(stays, on="patientunitstayid", how="inner")
     counts = orders.group_by("uniquepid", "drughiclseqno").len("orders").sort("uniquepid", "drughiclseqno")
-    users = coded(counts["uniquepid"])
+    users = encode_text(counts["uniquepid"])
     items = encode(counts["drughiclseqno"].to_numpy())
     columns = Columns(users, items, counts["orders"].cast(pl.Float32).to_numpy())
     ratings = assemble(
@@ -45,13 +40,14 @@ def read_eicu(folder: str | Path, *, entity: Unit = "hospital") -> Ratings:
         scale=COUNTS,
         source=Source(str(folder)),
         name=folder.name,
-        catalogue=from_ratings(Catalogue(items[0], _names(orders, items[0].tolist()))),
+        catalogue=known_from_ratings(Catalogue(items[0], _names(orders, items[0].tolist()))),
         provenance=EICU,
     )
     return ratings.with_entities(_entities(folder, orders, ratings, entity))
 
 
 def is_eicu(folder: Path) -> bool:
+    """Whether a folder holds the eICU tables."""
     return _file(folder, "medication") is not None and _file(folder, "patient") is not None
 
 
@@ -68,7 +64,7 @@ def _table(folder: Path, table: str, kinds: dict[str, Kind]) -> "pl.DataFrame":
 
 
 def _names(orders: "pl.DataFrame", drugs: list[int]) -> tuple[str, ...]:
-    """The commonest name of each drug (the first in the alphabet, of equally common ones)."""
+    """The most common name of each drug; of equally common names, the first in the alphabet."""
     import polars as pl
 
     common = (
@@ -83,7 +79,7 @@ def _names(orders: "pl.DataFrame", drugs: list[int]) -> tuple[str, ...]:
 
 
 def _entities(folder: Path, orders: "pl.DataFrame", ratings: Ratings, entity: Unit) -> Entities:
-    """Stay ids rise with time, so a patient's lowest one is the first stay with a coded drug."""
+    """The entity of each patient's first stay with a coded drug. Stay ids rise with time, so it has the lowest id."""
     first = orders.sort("patientunitstayid").unique("uniquepid", keep="first", maintain_order=True)
     hospital = {str(patient): unit for patient, unit in zip(first["uniquepid"], first["hospitalid"], strict=True)}
     units = [hospital[str(patient)] for patient in ratings.user_ids.tolist()]

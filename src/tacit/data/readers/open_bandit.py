@@ -1,16 +1,16 @@
-"""Open Bandit: what a fashion shop showed, under a uniform policy or Thompson sampling, and what was clicked."""
+"""Open Bandit: the items a fashion shop showed, under a uniform policy or Thompson sampling, and the clicks on them."""
 
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.ids import encode
-from tacit.data.impressions import Impressions
-from tacit.data.provenance import OPEN_BANDIT
+from tacit.data.assemble import Source
+from tacit.data.catalogue import Codes, Ids, encode, read_only
+from tacit.data.ratings import OPEN_BANDIT, UNKNOWN, Provenance
 from tacit.data.readers.table import Kind, read_columns
-from tacit.data.source import Source
 from tacit.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 Policy: TypeAlias = Literal["random", "bts"]
 Campaign: TypeAlias = Literal["all", "men", "women"]
-_USER = [f"user_feature_{place}" for place in range(4)]
-_ITEM = [f"item_feature_{place}" for place in range(1, 4)]
+_USER = [f"user_feature_{number}" for number in range(4)]
+_ITEM = [f"item_feature_{number}" for number in range(1, 4)]
 _TEXT: Kind = "text"
 _AFFINITY: Kind = "number"
 _CONTEXT: dict[str, Kind] = {"item_id": "integer", "item_feature_0": "precise number", **dict.fromkeys(_ITEM, _TEXT)}
@@ -33,8 +33,63 @@ _KINDS: dict[str, Kind] = {
 }
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Impressions:
+    """A recommender's log: one row for each item shown, whether it was clicked, and how probable it was to be shown.
+
+    Private, like ratings: ``repr`` shows sizes only.
+    """
+
+    items: Codes  # which item was shown
+    positions: NDArray[np.int8]  # from 1
+    clicks: NDArray[np.bool_]
+    propensities: NDArray[np.float64]  # the probability that the logging policy showed it there
+    times: NDArray[np.int64]  # seconds since 1970
+    user_features: NDArray[np.int32]  # rows x features, as codes of categories
+    affinities: NDArray[np.float32]  # rows x items: the user's earlier behaviour towards each candidate
+    item_ids: Ids
+    item_numbers: NDArray[np.float64]  # items x numeric features
+    item_categories: NDArray[np.int32]  # items x features, as codes of categories
+    name: str = "impressions"
+    policy: str = "unknown"
+    provenance: Provenance = UNKNOWN
+
+    def __post_init__(self) -> None:
+        rows, items = self.items.size, self.item_ids.size
+        lengths = {
+            self.positions.size,
+            self.clicks.size,
+            self.propensities.size,
+            self.times.size,
+            len(self.user_features),
+        }
+        if lengths != {rows} or self.affinities.shape != (rows, items):
+            raise InvalidData(
+                "the columns of impressions must have the same length, and affinities one column for each item."
+            )
+        if len(self.item_numbers) != items or len(self.item_categories) != items:
+            raise InvalidData("item features must have one row for each item.")
+        if rows and not 0 <= int(self.items.min()) <= int(self.items.max()) < items:
+            raise InvalidData("every item code must be an index into item_ids.")
+        for field in fields(self):
+            value: Any = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, field.name, read_only(value))
+
+    def __len__(self) -> int:
+        return int(self.items.size)
+
+    def __repr__(self) -> str:
+        return f"Impressions({self.name!r}: {len(self):,} shown, {self.n_items:,} items, policy {self.policy!r})"
+
+    @property
+    def n_items(self) -> int:
+        """The number of items, shown or not."""
+        return int(self.item_ids.size)
+
+
 def read_open_bandit(folder: str | Path, *, policy: Policy = "random", campaign: Campaign = "all") -> Impressions:
-    """One log of one campaign. ``random`` shows every item alike, ``bts`` by Thompson sampling."""
+    """The log of one campaign under one policy: ``random`` (uniform) or ``bts`` (Thompson sampling)."""
     for name, value, allowed in (("policy", policy, get_args(Policy)), ("campaign", campaign, get_args(Campaign))):
         if value not in allowed:
             raise InvalidParameter(f"{name} must be one of {', '.join(allowed)}, not {value!r}.")
@@ -62,6 +117,7 @@ def read_open_bandit(folder: str | Path, *, policy: Policy = "random", campaign:
 
 
 def is_open_bandit(folder: Path) -> bool:
+    """Whether a folder holds Open Bandit logs."""
     return any(folder.glob("item_context_*.csv"))
 
 

@@ -1,10 +1,51 @@
-"""``python -m tacit.engines.flower FOLDER`` writes the app that ``flwr run FOLDER`` runs."""
+"""``python -m tacit.engines.flower FOLDER`` writes the app that ``flwr run FOLDER`` runs.
+
+The app is one file that names two modules of tacit; it contains no code. Nodes run the tacit that is installed with
+them, not what a coordinator sends. An honest coordinator runs Flower this way, but Flower does not force others to: a
+node must never be able to reach rows.
+"""
 
 import sys
+from pathlib import Path
 
-from tacit.engines.flower.application import write_app
+from tacit import __version__
+
+# Flower passes a setting to a run only if the app names it.
+_APP = f"""\
+[project]
+name = "tacit-federation"
+version = "{__version__}"
+description = "Federated recommendation with differentially private releases"
+license = "Apache-2.0"
+dependencies = []  # nothing is installed when a run begins
+
+[tool.flwr.app]
+publisher = "tacit"
+
+[tool.flwr.app.components]
+serverapp = "tacit.engines.flower.server_app:app"
+clientapp = "tacit.engines.flower.client_app:app"
+
+[tool.flwr.app.config]
+federation = ""       # the folder of the run, on the coordinator's machine
+key = ""              # the file of the coordinator's key, on the same machine
+start-seconds = 600   # how long to wait for the entities that are needed
+stage-seconds = 3600  # how long to wait for the replies of a stage
+simulated = ""        # in a simulation only: the names of the entities, separated by commas
+exchanges = ""        # in a simulation only: the folder that has an exchange folder for each entity
+"""
+
+
+def write_app(folder: Path | str) -> Path:
+    """Writes the app into a folder, which is created if it does not exist, and returns the folder for ``flwr run
+    FOLDER``."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(_APP)
+    return folder
+
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("Say into which folder: python -m tacit.engines.flower FOLDER")
+        sys.exit("Name the folder to write to: python -m tacit.engines.flower FOLDER")
     sys.stdout.write(f"{write_app(sys.argv[1])}\n")

@@ -1,40 +1,48 @@
-"""The stages of a federation over any link: ask every entity, take what comes, close the stage. Nothing here knows Flower.
+"""The stages of a federation over any link: ask every entity, take the replies, close the stage. Nothing here needs
+Flower.
 
-Nodes are numbers that the link gives; entities are names in the roster. A node says whose messages it wants. That is a route
-and no proof: whoever claims a name is sent its messages too, and what counts is the signature on the reply.
+A link numbers its nodes; the roster names the entities. A node says which entity's messages it wants. That is a route,
+not a proof: every node that claims a name gets the messages for that name, and only the signature on a reply counts.
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
 from logging import getLogger
 from math import inf
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Protocol
 
 from tacit.checks import keep, positive
-from tacit.engines.flower.answers import NAME, Answer, Status
-from tacit.server.federation import Verdict
+from tacit.engines.coordinator import CoordinatorFolder
+from tacit.engines.flower import NAME, Answer, Status
+from tacit.engines.folders import ENDING
+from tacit.files import replace
+from tacit.server import federated_prototypes
+from tacit.server.federated_prototypes import Verdict
 
 _LOG = getLogger(__name__)
 _TRIES = 3  # of a node that fails, in one stage
 
 
 class Link(Protocol):
-    """What carries messages to nodes and back."""
+    """Carries messages to nodes and answers back."""
 
     def nodes(self) -> Collection[int]:
-        """Those that are connected now; more may come."""
+        """The nodes that are connected now; more may come."""
 
     def send(self, kind: str, messages: Mapping[int, bytes], seconds: float) -> None:
-        """Sends each node its message, which is of no use after so many seconds."""
+        """Sends each node its message, which expires after this many seconds."""
 
     def answers(self) -> Iterable[Answer]:
-        """What has come since the last look, in any order, each once."""
+        """The answers that have arrived since the last call, in any order, each once."""
 
 
-class Stages(Protocol):
-    """What a federation has to be able to do here: the coordinator's folder can."""
+class StagedRun(Protocol):
+    """A federation in progress, such as `RunFolder`."""
 
     @property
     def stage(self) -> str: ...
@@ -46,40 +54,47 @@ class Stages(Protocol):
     def accept(self, reply: bytes) -> Verdict: ...
     def advance(self) -> object: ...
     def seconds_left(self) -> float:
-        """Until the run's deadline; 0 when it is past, and no end where there is none."""
+        """Seconds until the run's deadline: 0 when it has passed, infinite if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """Seconds. They are public constants: no stage is longer or shorter for what an entity holds."""
+    """Waiting times in seconds. They are public constants: no stage gets longer or shorter because of an entity's
+    data."""
 
-    start: float = 600.0  # for the nodes of the needed entities to come
-    stage: float = 3600.0  # for the replies of a stage; then it is closed with those that are there
-    pause: float = 0.5  # between two looks
-    again: float = 5.0  # before a node that failed is asked once more
+    start: float = 600.0  # until the nodes of the needed entities have connected
+    stage: float = 3600.0  # until a stage is closed with the replies it has
+    pause: float = 0.5  # between two polls
+    again: float = 5.0  # before a node that failed is asked again
 
     def __post_init__(self) -> None:
         keep(self, **{name: positive(name, getattr(self, name)) for name in ("start", "stage", "pause", "again")})
 
 
 class Carrier:
-    """Carries all stages to the end. Who is not there, or fails, is missing in a stage; whether the run can bear it, it says."""
+    """Carries all stages to the end.
 
-    def __init__(self, stages: Stages, link: Link, patience: Patience, clock: Callable[[], float] = monotonic) -> None:
+    An entity that is absent or fails is missing from a stage; the run decides whether it can go on without it.
+    """
+
+    def __init__(
+        self, stages: StagedRun, link: Link, patience: Patience, clock: Callable[[], float] = monotonic
+    ) -> None:
         self._stages, self._link, self._patience, self._clock = stages, link, patience, clock
         self._names: dict[int, str] = {}
         self._greeted: dict[int, float] = {}  # nodes that were asked for their names, and when they may be asked again
 
     def run(self, needed: int) -> None:
-        """``needed`` entities have to be there before the first stage is opened, or the time to wait for them be over."""
+        """Waits until ``needed`` entities are connected, or the time for that is over, then carries all stages and the
+        model."""
         end = self._clock() + self._patience.start
         while self._present() < needed and self._clock() < end:
-            self._look()
+            self._poll()
             sleep(self._patience.pause)
         while not self._stages.done:
             self._one_stage()
             self._stages.advance()
-        self._one_stage()  # the model, to all
+        self._one_stage()  # sends the model to all
 
     def _one_stage(self) -> None:
         stage, missing = self._stages.stage, dict(self._stages.outgoing())
@@ -87,8 +102,8 @@ class Carrier:
         end = self._clock() + most
         failures: Counter[int] = Counter()
         kept: set[int] = set()
-        busy: dict[int, float] = {}  # nodes that are not to be asked before this moment
-        while (now := self._clock()) < end and self._hope(missing, failures):
+        busy: dict[int, float] = {}  # when a node may be asked again
+        while (now := self._clock()) < end and self._may_answer(missing, failures):
             online = self._link.nodes()
             ready = {
                 node: missing[name]
@@ -98,7 +113,7 @@ class Carrier:
             if ready:
                 self._link.send(stage, ready, end - now)
                 busy |= dict.fromkeys(ready, end)
-            for answer in self._look(stage):
+            for answer in self._poll(stage):
                 name = self._names[answer.node]
                 busy[answer.node] = now
                 if answer.status is Status.REPLY and (entity := self._sender(answer.content)) is not None:
@@ -106,9 +121,7 @@ class Carrier:
                 elif answer.status is Status.KEPT and name not in self._stages.expected:
                     kept.add(answer.node)
                     busy[answer.node] = end
-                    if kept.issuperset(
-                        node for node, claimed in self._names.items() if claimed == name
-                    ):  # one claimant must not cut short another
+                    if kept.issuperset(self._nodes_of(name)):  # one claimant must not cut another short
                         missing.pop(name, None)
                 elif answer.status is not Status.WAITING:
                     failures[answer.node] += 1
@@ -118,33 +131,36 @@ class Carrier:
         _LOG.info("stage %s is closed: %d entities did not answer", stage, len(missing))
 
     def _sender(self, reply: bytes) -> str | None:
-        """Whose reply this is, if it counts in this stage, now or since before. Only its signature says so."""
+        """The entity that signed a reply, if the reply counts in this stage (it may have arrived before)."""
         verdict = self._stages.accept(reply)
         return verdict.entity if verdict and verdict.stage == self._stages.stage else None
 
-    def _look(self, stage: str = NAME) -> list[Answer]:
-        """The answers of this stage that have come. Nodes that are new are asked for their names; late answers are dropped."""
+    def _poll(self, stage: str = NAME) -> list[Answer]:
+        """The answers of this stage that have arrived. Asks new nodes for their names; drops late answers."""
         now = self._clock()
         new = [node for node in sorted(self._link.nodes()) if self._greeted.get(node, now) <= now]
         if new:
             self._greeted |= dict.fromkeys(new, inf)
             self._link.send(NAME, dict.fromkeys(new, b""), self._patience.stage)
-        found = []
+        arrived = []
         for answer in self._link.answers():
             if answer.kind == NAME and answer.status is Status.REPLY:
                 self._names[answer.node] = answer.content.decode(errors="replace")
             elif answer.kind == NAME:
                 self._greeted[answer.node] = now + self._patience.again
             elif answer.kind == stage:
-                found.append(answer)
-        return found
+                arrived.append(answer)
+        return arrived
 
     def _present(self) -> int:
         return len(set(self._names.values()) & set(self._stages.outgoing()))
 
-    def _hope(self, missing: Collection[str], failures: Mapping[int, int]) -> bool:
-        """Whether an entity may yet answer. Not one all of whose nodes have failed too often; and for the model, which every later
-        start of the same run hands out again, not one without a node that is connected."""
+    def _may_answer(self, missing: Collection[str], failures: Mapping[int, int]) -> bool:
+        """Whether any of the missing entities may still answer.
+
+        An entity whose nodes have all failed too often will not. For the model, which every later start of the same run
+        sends again, neither will an entity without a connected node.
+        """
         online, done = self._link.nodes(), self._stages.done
         for name in missing:
             nodes = self._nodes_of(name)
@@ -155,3 +171,51 @@ class Carrier:
 
     def _nodes_of(self, name: str) -> list[int]:
         return [node for node, claimed in self._names.items() if claimed == name]
+
+
+class RunFolder:
+    """A run in the coordinator's folder. Accepted replies are on the disk, so a new start continues where the last one
+    stopped."""
+
+    def __init__(self, folder: str | Path, key: bytes) -> None:
+        self._folder, self._key = CoordinatorFolder(folder), key
+        self._run, _ = self._folder.step(key)
+
+    @property
+    def needed(self) -> int:
+        """The number of contributors that the manifest asks for."""
+        return self._run.manifest.needed
+
+    @property
+    def stage(self) -> str:
+        return self._run.stage
+
+    @property
+    def done(self) -> bool:
+        return self._run.done
+
+    @property
+    def expected(self) -> tuple[str, ...]:
+        return self._run.expected
+
+    def outgoing(self) -> Mapping[str, bytes]:
+        """Messages to the entities that have not replied yet; everybody gets the model."""
+        replied = set(self._run.replied)
+        return {name: message for name, message in self._run.outgoing().items() if name not in replied}
+
+    def accept(self, reply: bytes) -> Verdict:
+        verdict = self._run.accept(reply)
+        if verdict.status is federated_prototypes.ReplyStatus.ACCEPTED:
+            name = f"{sha256(reply).hexdigest()}{ENDING}"
+            replace(self._folder.folder / "inbox" / name, reply, parents=True)
+        return verdict
+
+    def advance(self) -> None:
+        """Closes the stage. Raises TooFewEntities if too few have replied; the stage then stays open."""
+        self._run, _ = self._folder.step(self._key, close=True)
+
+    def seconds_left(self) -> float:
+        deadline = self._run.manifest.deadline
+        if deadline is None:
+            return inf
+        return max(0.0, (datetime.fromisoformat(deadline) - datetime.now(UTC)).total_seconds())

@@ -8,15 +8,24 @@ from collections.abc import Collection, Iterable, Mapping
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from tacit.engines.flower.answers import Answer, Status
-from tacit.engines.flower.envelope import answer, question
-from tacit.engines.flower.rounds import Carrier, Patience
-from tacit.engines.flower.run_folder import RunFolder
-from tacit.engines.keys import read_key
+from tacit.engines.flower import Answer, Status
+from tacit.engines.flower.client_app import answer as read_answer
+from tacit.engines.flower.client_app import question
+from tacit.engines.flower.rounds import Carrier, Patience, RunFolder
+from tacit.engines.folders import read_key
+
+
+def main(grid: Grid, context: Context) -> None:
+    """Carries a run to its end. Raises if the run cannot go on; another ``flwr run`` over the same folder continues
+    it."""
+    settings = context.run_config
+    run = RunFolder(str(settings["federation"]), read_key(str(settings["key"])))
+    patience = Patience(start=float(settings["start-seconds"]), stage=float(settings["stage-seconds"]))
+    Carrier(run, GridLink(grid), patience).run(run.needed)
 
 
 class GridLink:
-    """Nodes reached through a Grid. Which node an answer is of is told by the question, not by the answer."""
+    """A link to nodes through Flower's Grid. The question decides which node an answer belongs to, not the answer."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
@@ -27,8 +36,13 @@ class GridLink:
         return set(self._grid.get_node_ids())
 
     def send(self, kind: str, messages: Mapping[int, bytes], seconds: float) -> None:
-        for node, content in messages.items():  # one by one: of several the grid does not tell which could not be sent
-            sent = [one for one in self._grid.push_messages([question(kind, node, content, seconds)]) if one]
+        for (
+            node,
+            content,
+        ) in messages.items():  # one by one: for several, the grid does not tell which it could not send
+            sent = [
+                message for message in self._grid.push_messages([question(kind, node, content, seconds)]) if message
+            ]
             self._open |= dict.fromkeys(sent, (node, kind))
             if not sent:
                 self._unsent.append(Answer(node, kind, Status.FAILED))
@@ -39,15 +53,7 @@ class GridLink:
         for message in self._grid.pull_messages(list(self._open)) if self._open else ():
             asked = self._open.pop(message.metadata.reply_to_message_id, None)
             if asked is not None:
-                yield answer(message, *asked)
-
-
-def main(grid: Grid, context: Context) -> None:
-    """Raises where a run cannot go on; it is taken up again by another ``flwr run`` over the same folder."""
-    settings = context.run_config
-    run = RunFolder(str(settings["federation"]), read_key(str(settings["key"])))
-    patience = Patience(start=float(settings["start-seconds"]), stage=float(settings["stage-seconds"]))
-    Carrier(run, GridLink(grid), patience).run(run.needed)
+                yield read_answer(message, *asked)
 
 
 app = ServerApp()

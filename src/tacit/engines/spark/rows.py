@@ -1,10 +1,10 @@
-"""The rows of all users on a cluster, of which a mechanism asks for exact sums, and nothing else (`TotalsOnDemand`).
+"""The rows of all users on a cluster. A mechanism gets exact sums of them, and nothing else (`TotalsOnDemand`).
 
-Workers run the mechanism's own code in whole numbers on the users of their partitions. Whole numbers add up to the same total
-however the users are spread, and no worker draws noise for the release: it is drawn once, on the driver, and added to the total.
-A user's row is in one partition, whole: users are compared byte by byte where they are partitioned, sorted and told apart, and a
-worker makes sure that they ascend. A partition's sums are one row of the result: when a worker is lost, or the same task runs
-twice, they count once, and never partly from one run and partly from another.
+Workers run the mechanism's own code, in whole numbers, on the users of their partitions. The total does not depend on
+how the users are spread. No worker draws noise: the driver draws it once and adds it to the total. All rows of a user
+are in one partition: users are partitioned, sorted and compared byte by byte, and a worker checks that they ascend. The
+sums of a partition are one row of the result. If a worker is lost or a task runs twice, they count once, and never
+partly from one run and partly from another.
 """
 
 from collections.abc import Iterator
@@ -17,13 +17,11 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from scipy import sparse
 
-from tacit.engines.spark.cleaning import enough, latest, numbers
-from tacit.engines.spark.items import Items, with_codes
-from tacit.engines.spark.tables import ratings_table
+from tacit.engines.spark.tables import CodedItems, enough, latest, numbers, ratings_table, with_codes
 from tacit.errors import InvalidData
-from tacit.mechanisms.totals import Summed
+from tacit.mechanisms.rating_rows import SumStep
 
-_AT_ONCE = 1 << 20  # ratings in a table that is added up: of whole users, so a few more
+_AT_ONCE = 1 << 20  # ratings in one table, or a few more: users are not split
 _GROUPS = 8  # sums that come to the driver, at most
 _SUMS = "part int, total binary"
 
@@ -31,16 +29,16 @@ Totals = NDArray[np.int64]
 
 
 class SparkRows:
-    """Ratings of listed items, one for each user and item: the latest; at least ``least`` of a user in a domain.
+    """The latest rating of each user and listed item, from users with at least ``least`` ratings in a domain.
 
-    Rows that cannot be used are no ratings, and nothing is refused that depends on a row.
+    Unusable rows are left out. No error depends on a row.
     """
 
-    def __init__(self, ratings: DataFrame, items: Items, least: int = 1) -> None:
+    def __init__(self, ratings: DataFrame, items: CodedItems, least: int = 1) -> None:
         self._items = items.n_items
         usable = with_codes(numbers(ratings_table(ratings, domain=False)), items)
         self._parts = int(ratings.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
-        # The first one saves a shuffle for each window; only the last one keeps users whole, whatever the planner does before.
+        # The first repartition saves a shuffle for each window. Only the last one guarantees that users are not split.
         kept = enough(latest(usable.repartition(self._parts, "user")), least)
         split = kept.select("user", "code", "value").repartition(self._parts, "user")
         self._frame = split.sortWithinPartitions("user", "code")
@@ -55,17 +53,17 @@ class SparkRows:
         return self
 
     def forget(self) -> None:
-        """Gives back what ``ready`` keeps."""
+        """Frees the memory that ``ready`` uses."""
         self._frame.unpersist()
 
-    def totals(self, of: Summed) -> Totals:
+    def totals(self, of: SumStep) -> Totals:
         """``of.totals`` of all rows, exactly."""
         items = self._items
 
-        def added_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def add_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from _one_row(of.totals(table) for table in tables(batches, items))
 
-        sums = self._frame.mapInArrow(added_up, _SUMS)
+        sums = self._frame.mapInArrow(add_up, _SUMS)
         if self._parts > _GROUPS:
             sums = sums.repartition(_GROUPS, "part").mapInArrow(_merged, _SUMS)
         total = np.zeros(of.length, dtype=np.int64)
@@ -75,10 +73,10 @@ class SparkRows:
 
 
 def tables(batches: Iterator[pa.RecordBatch], items: int) -> Iterator[sparse.csr_array]:
-    """Users x items a stretch of whole users at a time, from batches of (user, code, value) sorted by user and code.
+    """Tables of users x items, from batches of (user, code, value) sorted by user and code. No user is split.
 
-    Users must ascend, or one of them might come again, with a row of her own each time. They do, unless Spark sorts by another
-    order than that of bytes; then nothing is added up.
+    Raises InvalidData unless users ascend: a user might otherwise appear twice, with two rows. They ascend unless Spark
+    sorts by another order than that of bytes.
     """
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
@@ -94,14 +92,14 @@ def tables(batches: Iterator[pa.RecordBatch], items: int) -> Iterator[sparse.csr
 
 
 def _starts(rows: pa.Table) -> Totals:
-    """Where each user's rows begin; an error without any id in it where users do not ascend."""
+    """Where each user's rows begin. Raises an error that shows no id if users do not ascend."""
     import pyarrow.compute as pc
 
     user = rows.column("user")
     before, after = user.slice(0, len(user) - 1), user.slice(1)
     if user.null_count or pc.any(pc.less(after, before)).as_py():
         raise InvalidData(
-            "the users of a partition do not ascend: whether each has one row is open, so nothing is added up."
+            "the users of a partition are not in ascending order, so a user might have two rows. Nothing was summed."
         )
     return np.concatenate([[0], np.flatnonzero(np.asarray(pc.not_equal(after, before))) + 1]).astype(np.int64)
 
@@ -119,12 +117,12 @@ def _merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _one_row(parts: Iterator[Totals]) -> Iterator[pa.RecordBatch]:
-    """The sum as one row; none where there is nothing to add up."""
+    """The sum as one row; no row if there is nothing to add up."""
     total: Any = None
     for part in parts:
         total = part.copy() if total is None else total + part
     if total is not None:
         context = TaskContext.get()
-        place = 0 if context is None else context.partitionId()
-        row = [pa.array([place], pa.int32()), pa.array([total.tobytes()], pa.binary())]
+        partition = 0 if context is None else context.partitionId()
+        row = [pa.array([partition], pa.int32()), pa.array([total.tobytes()], pa.binary())]
         yield pa.RecordBatch.from_arrays(row, ["part", "total"])

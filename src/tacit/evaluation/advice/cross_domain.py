@@ -4,17 +4,15 @@ from typing import NoReturn
 
 import numpy as np
 
-from tacit.curator.cross_domain_modes import PUBLIC, SERVED, Asked
-from tacit.curator.cross_domain_moments import Post, planned
-from tacit.curator.cross_domain_rows import BothDomains
+from tacit.curator.cross_domain.domains import PUBLIC, SERVED, BothDomains, ReleaseRequest
+from tacit.curator.cross_domain.moments import Moments
 from tacit.data.catalogue import Catalogue
-from tacit.data.scale import Scale
+from tacit.data.ratings import Scale
 from tacit.errors import InvalidParameter
 from tacit.evaluation.advice.recipe import Recipe, digits, share_of
 from tacit.evaluation.advice.situation import Situation
 from tacit.guarantees import Guarantee, tight
 from tacit.ledger import Accounting, Budget
-from tacit.models.cross_domain.settings import TransferSettings
 
 BASELINE = "Predict by the user's own mean and show what is publicly known to be good: that uses nobody else's data."
 PAGE = "cross-domain"
@@ -95,8 +93,7 @@ def _promise(at: Situation, epsilon: float, accounting: Accounting) -> Guarantee
     listed = BothDomains(
         Catalogue(np.arange(half)), Catalogue(np.arange(half, 2 * half)), Scale(_LOW, _HIGH), _no_rows, "advice"
     )
-    settings = TransferSettings.for_scale(_LOW, _HIGH, users=at.users)
-    plan = planned(Post.FACTORS, listed, settings, Asked(epsilon, at.delta, None), accounting)
+    plan = Moments(users=at.users).plan(listed, ReleaseRequest(epsilon, at.delta), accounting)
     return plan.mechanism.guarantee.assuming(PUBLIC, SERVED)
 
 

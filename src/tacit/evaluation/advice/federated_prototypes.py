@@ -7,9 +7,8 @@ from tacit.evaluation.advice.recipe import Recipe, digits, share_of
 from tacit.evaluation.advice.situation import Situation
 from tacit.guarantees import Guarantee, repeat, tight
 from tacit.ledger import Accounting, Budget
-from tacit.messages.federated_prototypes_manifest import Manifest
-from tacit.messages.federated_prototypes_roster import Member
-from tacit.messages.federated_prototypes_terms import Aggregation, Mechanism
+from tacit.messages.federated_prototypes.manifest import Manifest, Member
+from tacit.messages.federated_prototypes.terms import Aggregation, Mechanism
 
 BASELINE = "Each organisation fits its users with its own rows alone. Nothing leaves, and nobody is charged."
 PAGE = "federated-prototypes"

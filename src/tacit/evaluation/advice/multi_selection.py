@@ -1,13 +1,13 @@
 """Multi-selection: one signal in a period, sent again for every answer."""
 
-from tacit.curator.factorise import RANK
+from tacit.curator.fit import RANK
 from tacit.device import eta_for
-from tacit.device.multi_selection import GRID_BITS
 from tacit.evaluation.advice.recipe import FIT, IMPORT, Recipe, digits
 from tacit.evaluation.advice.situation import Situation, Wants
 from tacit.guarantees import anywhere
 from tacit.ledger import Budget, Period
 from tacit.mechanisms import VectorLaplace
+from tacit.messages.multi_selection import GRID_BITS
 from tacit.models.features import GenreProfile
 
 BASELINE = (

@@ -1,13 +1,12 @@
 """Private selection: every impression is a release, and the device's ledger adds them up plainly."""
 
-from tacit.device.choosing import LEAST_EPSILON
+from tacit.device.private_selection import LEAST_EPSILON
 from tacit.errors import InvalidParameter
 from tacit.evaluation.advice.recipe import FIT, IMPORT, Recipe, digits
 from tacit.evaluation.advice.situation import Situation
 from tacit.guarantees import ALL_CONDITIONS, Guarantee, across_batches, amplify, repeat
 from tacit.ledger import Accounting
-from tacit.ledger.accounting import MEASURES
-from tacit.ledger.amounts import shown, units_down
+from tacit.ledger.budgets import MEASURES, shown, units_down
 from tacit.mechanisms import TopResponse
 from tacit.messages.private_selection import MOST_CANDIDATES, MOST_EPSILON
 

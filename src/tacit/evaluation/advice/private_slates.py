@@ -1,7 +1,7 @@
 """Private slates: each drawn anew while that is better, or noisy counts once for any number of them."""
 
-from tacit.curator.slate_plan import Plan, plan
-from tacit.curator.slate_routes import Route
+from tacit.curator.private_slates.plan import Plan, plan
+from tacit.curator.private_slates.routes import Route
 from tacit.evaluation.advice.recipe import IMPORT, Recipe, digits
 from tacit.evaluation.advice.situation import Holder, Situation, Wants
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Context
 from types import MappingProxyType
 
-from tacit.curator.slate_calibration import each_of
+from tacit.curator.private_slates.plan import each_of
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee
 from tacit.ledger import Accounting, Budget

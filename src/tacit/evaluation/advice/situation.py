@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit.checks import keep, member, positive, probability, whole
 from tacit.errors import InvalidParameter
-from tacit.messages.federated_prototypes_roster import MOST_ENTITIES
+from tacit.messages.federated_prototypes.manifest import MOST_ENTITIES
 
 MOST = 10**12
 

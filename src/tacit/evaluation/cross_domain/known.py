@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.evaluation.cross_domain.splits import Floats, Held, Ints
-from tacit.models.cross_domain.alter_egos import AlterEgos, alter_egos, replacements
-from tacit.models.cross_domain.averages import levels, mean_of
-from tacit.models.cross_domain.item_based import ItemBased, item_based
-from tacit.models.cross_domain.layers import Layers, layers
-from tacit.models.cross_domain.legs import Legs, pruned
-from tacit.models.cross_domain.similarities import edges_of
+from tacit.models.cross_domain.alter_egos import (
+    AlterEgos,
+    ItemBased,
+    alter_egos,
+    item_based,
+    levels,
+    mean_of,
+    replacements,
+)
+from tacit.models.cross_domain.similarities import Layers, Legs, edges_of, layers, pruned
 from tacit.models.cross_domain.x_sim import XSim, x_sim
 
 

@@ -13,17 +13,11 @@ from tacit.evaluation.cross_domain.outcome import DIRECTIONS, LINKING
 from tacit.evaluation.cross_domain.splits import Floats, Held
 from tacit.guarantees import Guarantee, mu_for
 from tacit.mechanisms import Noise
-from tacit.mechanisms.offset_sums import NoisyOffsets
-from tacit.mechanisms.pair_moments import NoisyPairs
-from tacit.mechanisms.products import MOST_COLUMNS
-from tacit.mechanisms.rating_bounds import RatingBounds
 from tacit.mechanisms.rating_moments import NoisyMoments, RatingMoments
-from tacit.mechanisms.transfer_moments import NoisyTransfer, TransferMoments
-from tacit.models.cross_domain.bridge import EDGE, bridge
-from tacit.models.cross_domain.factor_posterior import factor_posterior
-from tacit.models.cross_domain.honest_x_map import honest_x_map
-from tacit.models.cross_domain.settings import TransferSettings
-from tacit.models.cross_domain.transfer import Transfer
+from tacit.mechanisms.rating_rows import MOST_COLUMNS, RatingBounds
+from tacit.mechanisms.transfer_moments import NoisyOffsets, NoisyPairs, NoisyTransfer, TransferMoments
+from tacit.models.cross_domain.transfer import Transfer, TransferSettings
+from tacit.models.cross_domain.transfer_models import EDGE, bridge, factor_posterior, honest_x_map
 
 MOST_ITEMS = 50  # ratings of a user in the first release
 NOISE_EDGE = 2.0  # of B2: where noise ends
@@ -129,9 +123,11 @@ def released(held: Held, settings: TransferSettings, mu: float, noise: Noise) ->
     if math.isfinite(mu):
         return mechanism.release(held.ratings, noise).value, mechanism.guarantee
     first = mechanism.offsets
-    sums = NoisyOffsets(first.totals(held.ratings), first.step, first.mask_in_steps * first.step, 0.0)
+    sums = NoisyOffsets(
+        first.totals(held.ratings), first.noise_law.step, first.mask_in_steps * first.noise_law.step, 0.0
+    )
     pairs: Any = None
     if mechanism.head_size:
         second = mechanism.pairs(mechanism.head_of(sums))
-        pairs = NoisyPairs(second.totals(held.ratings), second.step, np.array(second.head), 0.0)
+        pairs = NoisyPairs(second.totals(held.ratings), second.noise_law.step, np.array(second.head), 0.0)
     return NoisyTransfer(sums, pairs, held.n_source), None

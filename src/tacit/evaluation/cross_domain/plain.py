@@ -6,22 +6,23 @@ import numpy as np
 
 from tacit.evaluation.cross_domain import names
 from tacit.evaluation.cross_domain.known import Known
+from tacit.evaluation.cross_domain.least_squares import least_squares
+from tacit.evaluation.cross_domain.linked import linked
+from tacit.evaluation.cross_domain.remote_user import remote_user
 from tacit.evaluation.cross_domain.splits import Floats
-from tacit.models.cross_domain.alter_egos import AlterEgos, several_replacements
-from tacit.models.cross_domain.averages import (
+from tacit.evaluation.cross_domain.user_based import user_based
+from tacit.models.cross_domain.alter_egos import (
+    AlterEgos,
+    SimilarItems,
     column_means,
     global_mean,
     item_average,
     levels,
     mean_of,
     row_means,
+    several_replacements,
     user_and_item,
 )
-from tacit.models.cross_domain.least_squares import least_squares
-from tacit.models.cross_domain.linked import linked
-from tacit.models.cross_domain.remote_user import remote_user
-from tacit.models.cross_domain.user_based import user_based
-from tacit.models.cross_domain.weighted_sums import Similar
 
 K = 50
 ALPHA = 0.03
@@ -85,7 +86,7 @@ def item_based_of(
     egos: AlterEgos,
     *,
     k: int = K,
-    similar: Similar = Similar.RATED,
+    similar: SimilarItems = SimilarItems.RATED,
     level: Floats | None = None,
     alpha: float = ALPHA,
     shrink: float = 0.0,
@@ -97,14 +98,14 @@ def item_based_of(
     )
 
 
-def user_based_of(known: Known, egos: AlterEgos, similar: Similar = Similar.STATIC) -> Floats:
+def user_based_of(known: Known, egos: AlterEgos, similar: SimilarItems = SimilarItems.STATIC) -> Floats:
     people = np.flatnonzero(np.diff(known.target.indptr) > 0)
     ready = user_based(known.target[people])
     return known.table(lambda users, items: ready.predict(egos.values, users, items, known.scale, k=K, similar=similar))
 
 
 def _nx_published(known: Known, rng: np.random.Generator) -> Floats:
-    return item_based_of(known, known.egos, similar=Similar.STATIC)
+    return item_based_of(known, known.egos, similar=SimilarItems.STATIC)
 
 
 def _nx(known: Known, rng: np.random.Generator) -> Floats:
@@ -124,7 +125,7 @@ def _nx_ub(known: Known, rng: np.random.Generator) -> Floats:
 
 
 def _nx_ub_rated(known: Known, rng: np.random.Generator) -> Floats:
-    return user_based_of(known, known.egos, Similar.RATED)
+    return user_based_of(known, known.egos, SimilarItems.RATED)
 
 
 def nx_many(known: Known, count: int) -> Floats:

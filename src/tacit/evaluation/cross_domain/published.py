@@ -18,12 +18,13 @@ from tacit.evaluation.cross_domain.plain import ALPHA, K, item_based_of, user_ba
 from tacit.evaluation.cross_domain.splits import Floats
 from tacit.guarantees import Guarantee
 from tacit.mechanisms import Noise
-from tacit.mechanisms.private_replacement import PrivateReplacement
-from tacit.mechanisms.published_x_map import PublishedReplacement
-from tacit.mechanisms.published_x_map_items import PublishedSimilarItems, published_similar_items
-from tacit.models.cross_domain.alter_egos import AlterEgos
-from tacit.models.cross_domain.item_based import ItemBased
-from tacit.models.cross_domain.weighted_sums import Similar
+from tacit.mechanisms.x_map import (
+    PrivateReplacement,
+    PublishedReplacement,
+    PublishedSimilarItems,
+    published_similar_items,
+)
+from tacit.models.cross_domain.alter_egos import AlterEgos, ItemBased, SimilarItems
 
 EACH, FURTHER = 0.3, 0.8  # the paper's epsilon of one replacement, and of similar items
 A_DRAW, OF_ITEMS = "epsilon a draw", "epsilon of PNSA + PNCF"
@@ -91,7 +92,7 @@ def by_noisy_items(known: Known, items: NoisyItems, egos: AlterEgos, level: Floa
     """The published prediction, with item means as base; or with the user's ``level``."""
     return known.table(
         lambda users, wanted: items.predict(
-            egos, users, wanted, known.scale, k=K, similar=Similar.STATIC, level=level, alpha=ALPHA
+            egos, users, wanted, known.scale, k=K, similar=SimilarItems.STATIC, level=level, alpha=ALPHA
         )
     )
 
@@ -113,7 +114,7 @@ def published(known: Known, noise_of: NoiseOf, *, rated: bool = True) -> Iterato
         chosen, guarantee = draw(known, EACH, noise_of(plain))
         egos = known.egos_of(chosen)
         setting: Setting = {A_DRAW: EACH}
-        yield Drawn(plain, setting, item_based_of(known, egos, similar=Similar.STATIC), guarantee)
+        yield Drawn(plain, setting, item_based_of(known, egos, similar=SimilarItems.STATIC), guarantee)
         yield Drawn(by_users, setting, user_based_of(known, egos), guarantee)
         yield from _noised(noised, {**setting, OF_ITEMS: FURTHER}, known, items, egos, of_items)
         if rated:

@@ -17,8 +17,8 @@ from tacit.evaluation.cross_domain.synthetic import Plan, synthetic
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.federated_prototypes.chance import noise_of, rng_of
 from tacit.evaluation.result import Row
-from tacit.models.cross_domain.layers import Layer
-from tacit.models.cross_domain.weighted_sums import Similar
+from tacit.models.cross_domain.alter_egos import SimilarItems
+from tacit.models.cross_domain.similarities import Layer
 
 PLANS = {PLAIN: Plan(), SMALL: Plan(items=200), LARGE: Plan(items=200, users=20_000)}
 OVERLAPS = {Effort.QUICK: (0.02, 0.2, 0.8), Effort.DEFAULT: (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)}
@@ -77,8 +77,8 @@ def by_k(known: Known) -> Outcome:
     gathered.next_split()
     for k in KS:
         for method, similar, level in (
-            (names.NX_PUBLISHED, Similar.STATIC, None),
-            (names.NX, Similar.RATED, known.level),
+            (names.NX_PUBLISHED, SimilarItems.STATIC, None),
+            (names.NX, SimilarItems.RATED, known.level),
         ):
             scores = item_based_of(known, known.egos, k=k, similar=similar, level=level)
             gathered.add(method, {"world": known.held.world, "k": k}, scored(known.held, scores))

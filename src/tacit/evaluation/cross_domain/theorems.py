@@ -11,8 +11,7 @@ from tacit.evaluation.effort import Effort
 from tacit.evaluation.federated_prototypes.chance import noise_of
 from tacit.evaluation.part import Part
 from tacit.evaluation.result import Claim, Row
-from tacit.mechanisms.published_x_map_items import PublishedSimilarItems
-from tacit.mechanisms.similarity_sensitivity import centred, local_sensitivity, similarities
+from tacit.mechanisms.x_map import PublishedSimilarItems, centred, local_sensitivity, similarities
 from tacit.models.cross_domain.x_sim import x_sim
 
 RUNS = {Effort.QUICK: 40, Effort.DEFAULT: 300, Effort.FULL: 300}

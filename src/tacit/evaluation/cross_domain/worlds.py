@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data import Ratings, TwoDomains, available, load, load_ratings, read_pair, store
+from tacit.data.readers import is_amazon
 from tacit.data.readers.movielens import is_movielens
 from tacit.data.readers.table import is_parquet
-from tacit.data.readers.two_domains import is_amazon
 from tacit.errors import InvalidParameter
 
 SYNTHETIC = "synthetic"

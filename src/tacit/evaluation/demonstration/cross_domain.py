@@ -33,9 +33,9 @@ from tacit.evaluation.demonstration.demonstration import (
 )
 from tacit.evaluation.statistics import difference, mean
 from tacit.ledger import Budget, Statement
-from tacit.ledger.statements import cost_to_json
+from tacit.ledger.budgets import cost_to_json
 from tacit.messages.cross_domain import TransferModel
-from tacit.models.cross_domain.averages import row_means
+from tacit.models.cross_domain.alter_egos import row_means
 
 SYSTEM = "cross-domain"
 EPSILONS, DELTA = (2.0, 8.0), 1e-6

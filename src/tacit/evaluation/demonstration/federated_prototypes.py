@@ -10,7 +10,7 @@ from scipy import sparse
 
 from tacit.data import Ratings, leave_out_per_user
 from tacit.entity import Entity, Tuning
-from tacit.entity.blend import BlendSettings
+from tacit.entity.fit import BlendSettings
 from tacit.evaluation.curve import Better
 from tacit.evaluation.demonstration.demonstration import (
     GAIN,
@@ -24,9 +24,8 @@ from tacit.evaluation.demonstration.demonstration import (
 )
 from tacit.evaluation.federated_prototypes.measures import NDCG, ranks
 from tacit.evaluation.statistics import difference, mean
-from tacit.messages.federated_prototypes_model import SharedModel
-from tacit.models.item_ridge import Blend, item_ridge
-from tacit.models.moments import SharedMoments, constant, data_free
+from tacit.messages.federated_prototypes.replies import SharedModel
+from tacit.models.moments import Blend, SharedMoments, constant, data_free, item_ridge
 from tacit.systems.federated_prototypes import simulate
 
 SYSTEM = "federated-prototypes"

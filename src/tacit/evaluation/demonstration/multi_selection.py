@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.device import Device
-from tacit.device.readings import Readings
+from tacit.device.multi_selection import Readings
 from tacit.evaluation.curve import Better
 from tacit.evaluation.demonstration.demonstration import GAIN, Demonstration, Figure, Kind, Status, Way, unheard
 from tacit.evaluation.demonstration.fitted import Fitted
 from tacit.evaluation.statistics import difference, mean
 from tacit.guarantees import Guarantee
 from tacit.ledger import Budget, Period
-from tacit.models.scorer import class_scores
+from tacit.models.scorers import class_scores
 from tacit.server import MultiSelection
 from tacit.systems.multi_selection import simulate
 

@@ -16,11 +16,11 @@ from tacit.evaluation.demonstration.demonstration import GAIN, Demonstration, Fi
 from tacit.evaluation.demonstration.fitted import Fitted
 from tacit.evaluation.statistics import difference, mean
 from tacit.guarantees import Guarantee
-from tacit.guarantees.rounding import shown_up
+from tacit.guarantees.arithmetic import shown_up
 from tacit.messages.private_selection import Bounding, Policy, Rule
 from tacit.messages.store import Store
 from tacit.server import Listings, PrivateSelection
-from tacit.server.store_listings import listings_of
+from tacit.server.listings import listings_of
 from tacit.systems.private_selection import simulate
 
 SYSTEM = "private-selection"

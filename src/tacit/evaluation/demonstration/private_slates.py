@@ -25,7 +25,7 @@ from tacit.evaluation.demonstration.demonstration import (
 from tacit.evaluation.statistics import mean
 from tacit.ledger import Accounting, Budget
 from tacit.mechanisms import LaplaceSum, NaturalSlate
-from tacit.models.released_slates import from_counts
+from tacit.models.dpp.tempered import from_counts
 
 SYSTEM = "private-slates"
 K, EPSILON, SLATES = 10, 1.0, 20

@@ -15,8 +15,8 @@ from tacit.evaluation.federated_prototypes.measures import RMSE, Floats, Items, 
 from tacit.evaluation.federated_prototypes.splits import Held
 from tacit.evaluation.statistics import Estimate
 from tacit.mechanisms import Prototypes
-from tacit.models.nonnegative import factorise, fit_users
-from tacit.server.prototypes import Factorisation, shared_items
+from tacit.models.nonnegative import Factorisation, factorise, fit_users
+from tacit.server.federated_prototypes import shared_items
 
 TRAIN = "train RMSE"
 SERVER_SEED = 0  # public: where factorisations of prototypes start

@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from tacit.entity.blend import LOCAL
+from tacit.entity.fit import LOCAL
 from tacit.evaluation.federated_prototypes.measures import Floats
 from tacit.evaluation.federated_prototypes.names import DELTA
 from tacit.guarantees import Guarantee, rho_for, tight
 from tacit.mechanisms import Noise
 from tacit.mechanisms.moment_shares import GramShare, PopularityShare, moment_rhos
-from tacit.models.item_ridge import Blend, ItemRidge, item_ridge
-from tacit.models.moments import FEWEST, SharedMoments, largest
-from tacit.server.moments import HeadChoice, choose_head, no_information, shared_moments
+from tacit.models.moments import FEWEST, Blend, ItemRidge, SharedMoments, item_ridge, largest
+from tacit.server.secure_sums import HeadChoice, choose_head, no_information, shared_moments
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +62,14 @@ def released(
     items, spread, honest = rows.shape[1], 1 if once else entities, entities if once else 1
     rhos = moment_rhos(epsilon, DELTA, part)
     first = PopularityShare(items, rhos[0] / spread, DELTA)
-    choice = choose_head(first.release(rows, noise).value.steps, items, first.sd)
+    choice = choose_head(first.release(rows, noise).value.steps, items, first.noise_law.sd)
     if not stops and not choice.informative:
         choice = replace(choice, head=largest(choice.popularity, min(items, FEWEST)))
     promised = PopularityShare(items, rhos[0], DELTA, honest).guarantee
     second = GramShare(items, tuple(choice.head.tolist()) or (0,), rhos[1] / spread, DELTA)
     if not choice.informative:
-        return Released(no_information(choice, second.sd), promised)
-    shared = shared_moments(choice, second.release(rows, noise).value.steps, second.sd)
+        return Released(no_information(choice, second.noise_law.sd), promised)
+    shared = shared_moments(choice, second.release(rows, noise).value.steps, second.noise_law.sd)
     both = (promised, GramShare(items, (0,), rhos[1], DELTA, honest).guarantee)
     return Released(shared, tight(both, DELTA, "zcdp"))
 
@@ -79,9 +78,9 @@ def popularity_alone(rows: sparse.csr_array, epsilon: float, entities: int, nois
     """The whole budget for the popularity, noise once."""
     rho = rho_for(epsilon, DELTA)
     share = PopularityShare(rows.shape[1], rho, DELTA)
-    choice = choose_head(share.release(rows, noise).value.steps, rows.shape[1], share.sd)
+    choice = choose_head(share.release(rows, noise).value.steps, rows.shape[1], share.noise_law.sd)
     promised = PopularityShare(rows.shape[1], rho, DELTA, entities).guarantee
-    return Released(no_information(choice, share.sd), promised)  # there is no Gram matrix to have noise
+    return Released(no_information(choice, share.noise_law.sd), promised)  # there is no Gram matrix to have noise
 
 
 def of_nobody(real: SharedMoments, items: int, part: float, epsilon: float, noise: Noise) -> SharedMoments:
@@ -89,9 +88,9 @@ def of_nobody(real: SharedMoments, items: int, part: float, epsilon: float, nois
     rhos, nobody = moment_rhos(epsilon, DELTA, part), sparse.csr_array((0, items))
     first = PopularityShare(items, rhos[0], DELTA)
     popularity = first.release(nobody, noise).value.to_floats()
-    choice = HeadChoice(popularity, first.sd, real.seen, largest(popularity, real.head.size))
+    choice = HeadChoice(popularity, first.noise_law.sd, real.seen, largest(popularity, real.head.size))
     second = GramShare(items, tuple(choice.head.tolist()), rhos[1], DELTA)
-    return shared_moments(choice, second.release(nobody, noise).value.steps, second.sd)
+    return shared_moments(choice, second.release(nobody, noise).value.steps, second.noise_law.sd)
 
 
 def prior(shared: SharedMoments, users: int) -> Floats:

@@ -90,7 +90,7 @@ def _all(world: Planted, users: int, effort: Effort, seed: int) -> Iterator[One]
             ).value.to_floats()
             for place, rows in enumerate(world.contributors)
         )
-        items = subspace(np.asarray(total), kernel.sds[1] * np.sqrt(len(world.contributors)))
+        items = subspace(np.asarray(total), kernel.noise_laws[1].sd * np.sqrt(len(world.contributors)))
         signed = [_signed(world, place, items) for place in range(len(world.receivers))]
         yield names.COVARIANCE, epsilon, _errors(world, signed), kernel.guarantee
 

@@ -29,7 +29,7 @@ from tacit.evaluation.federated_prototypes.splits import Held, every_user
 from tacit.evaluation.result import Row, sizes
 from tacit.evaluation.statistics import Estimate, difference
 from tacit.guarantees import Guarantee
-from tacit.models.item_ridge import item_ridge
+from tacit.models.moments import item_ridge
 
 ALONE = (1.0, 4.0)
 ONE_ERROR = 1.0

@@ -15,7 +15,7 @@ from tacit.evaluation.statistics import Estimate, mean
 from tacit.guarantees import Guarantee
 from tacit.messages.store import Store
 from tacit.models.items import Items
-from tacit.models.scorer import Scorer
+from tacit.models.scorers import Scorer
 
 Progress = Callable[[int, int], None]
 _TESTED = 100_000  # ratings that a test looks at
@@ -52,7 +52,8 @@ def trained_privately(
     people: Population, *, epsilon: float, delta: float, rng: np.random.Generator, progress: Progress | None = None
 ) -> Trained:
     """The same network, fitted privately with one look-alike as the unit. Her features as a look-alike are another matter."""
-    from tacit.curator.training import RowsByUser, train_privately
+    from tacit.curator.private_training import train_privately
+    from tacit.curator.training import RowsByUser
 
     part = people.ratings.select_users(people.look_alikes)
     network, guarantee = train_privately(

@@ -18,9 +18,8 @@ from tacit.evaluation.multi_selection.trials import bench
 from tacit.evaluation.result import Row
 from tacit.guarantees import Guarantee
 from tacit.mechanisms import ReplayedNoise
-from tacit.messages.look_alikes import LookAlikes
-from tacit.messages.store import Store
-from tacit.server.algorithms import Algorithm, LocalModel
+from tacit.messages.store import LookAlikes, Store
+from tacit.server.multi_selection import Algorithm, LocalModel
 
 DELTA = 1e-6
 RAW, PUBLIC, PRIVATE = "raw", "public", "private"

@@ -13,8 +13,8 @@ from tacit.evaluation.multi_selection.population import Population
 from tacit.evaluation.result import Row
 from tacit.evaluation.statistics import mean
 from tacit.models import loops
-from tacit.models.neighbourhood import cluster_diameters
-from tacit.models.scorer import Scorer, class_scores
+from tacit.models.multi_selection import cluster_diameters
+from tacit.models.scorers import Scorer, class_scores
 
 CENTRES = 1500
 TOP = 5  # items that a user likes most
@@ -113,7 +113,7 @@ def _duplication(people: Population, scorer: Scorer, clusters: NDArray[np.int64]
 def _tops(scorer: Scorer, scores: NDArray[np.float32]) -> NDArray[np.int64]:
     """users x 5 items: by score, then by id."""
     classes = scorer.classes
-    listed, kept, lengths = loops.chosen().top_lists(scores, classes.sizes, classes.starts, classes.members, TOP)
+    listed, kept, lengths = loops.choose().top_lists(scores, classes.sizes, classes.starts, classes.members, TOP)
     tops = np.empty((len(scores), TOP), dtype=np.int64)
     for user, (found, counts, length) in enumerate(zip(listed, kept, lengths, strict=True)):
         members = [

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tacit.checks import whole
 from tacit.evaluation.effort import Effort
-from tacit.server.algorithms import POSTERIOR, Algorithm, LocalModel, Posterior
+from tacit.server.multi_selection import POSTERIOR, Algorithm, LocalModel, Posterior
 
 ETAS = (0.01, 0.03, 0.05, 0.1, 0.15, 0.2)
 QUICK_ETAS = (0.05, 0.1, 0.2)

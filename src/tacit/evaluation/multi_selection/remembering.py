@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.models.classes import Classes
-from tacit.models.scorer import Scorer
+from tacit.models.items import Classes
+from tacit.models.scorers import Scorer
 
 
 class Remembering:

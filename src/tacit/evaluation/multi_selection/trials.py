@@ -24,12 +24,9 @@ from tacit.mechanisms import ReplayedNoise
 from tacit.messages.multi_selection import Reply, exact_eta
 from tacit.messages.store import Store
 from tacit.models import loops
-from tacit.models.scorer import class_scores
+from tacit.models.scorers import class_scores
 from tacit.models.tables import Tables, build_tables
-from tacit.server.algorithms import LocalModel, Settings
-from tacit.server.fitting import fitted
-from tacit.server.guessing import Guess
-from tacit.server.slates import slate
+from tacit.server.multi_selection import AnswerSettings, Guess, LocalModel, choose_slate, fit_local_model
 
 ANY_ETA = 0.1  # where the signal is ignored
 
@@ -51,7 +48,7 @@ class Bench:
 
     @cached_property
     def work(self) -> ModuleType:
-        return loops.chosen()
+        return loops.choose()
 
     @cached_property
     def scorer(self) -> Remembering:
@@ -111,10 +108,12 @@ def coins(seed: int, trial: int, eta: float) -> np.random.Generator:
 def _try(at: Bench, task: Task, trial: int, eta: float | None, signal: Floats, found: dict[Case, list[float]]) -> None:
     user = int(at.users[trial])
     scale = ANY_ETA if eta is None else eta
-    settings = Settings(task.algorithm, LocalModel.NONE, draws=task.draws, r=at.tables.r, ignores_signal=eta is None)
+    settings = AnswerSettings(
+        task.algorithm, LocalModel.NONE, draws=task.draws, r=at.tables.r, ignores_signal=eta is None
+    )
     rng, inside = coins(at.seed, trial, scale), at.store.space.inside
     guess = Guess(settings, at.scorer, at.tables, signal, scale, at.work, rng, inside, at.store.look_alike_sizes)
-    items = slate(guess, task.most_k, 1)
+    items = choose_slate(guess, task.most_k, 1)
     lost = at.truth[user].max() - at.truth[user][at.scorer.classes.of[items]].astype(np.float64)
     falling = np.minimum.accumulate(lost)
     for k in range(1, task.most_k + 1):
@@ -132,7 +131,7 @@ def _try(at: Bench, task: Task, trial: int, eta: float | None, signal: Floats, f
 def pick(guess: Guess, items: NDArray[np.int64], features: Floats) -> int:
     """The place in the slate that the device picks, by the local model as it would be on the wire."""
     numbers = [int(item) for item in items]
-    reply = Reply.of(numbers, len(numbers), fitted(guess, items), len(features))
+    reply = Reply.of(numbers, len(numbers), fit_local_model(guess, items), len(features))
     return best(estimator(reply, numbers, len(features), guess.scorer)(features), 1)[0]
 
 

@@ -17,8 +17,8 @@ from tacit.evaluation.multi_selection.trials import Bench, bench
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import mean
 from tacit.guarantees import Guarantee
-from tacit.models.scorer import class_scores
-from tacit.server.algorithms import Algorithm, LocalModel
+from tacit.models.scorers import class_scores
+from tacit.server.multi_selection import Algorithm, LocalModel
 
 DELTA = 1e-6
 TWO_TOWER = "two-tower"

@@ -12,9 +12,9 @@ import numpy as np
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import paper
+from tacit.evaluation.private_selection.selection_laws import Floats
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import difference, mean
-from tacit.models.selection_laws import Floats
 
 ITEMS, SEGMENTS = 12, 4
 ROUNDS, USERS = 40, 200  # users in a round: they see what was learned before it

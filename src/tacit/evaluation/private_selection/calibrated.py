@@ -15,10 +15,10 @@ from tacit.evaluation.private_selection.measures import (
     server_prices,
 )
 from tacit.evaluation.private_selection.rules import RR, Scored, by_value, clipped_noise, rr, scaled_noise
+from tacit.evaluation.private_selection.selection_laws import Floats, permute_and_flip, softmax
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import difference
-from tacit.models.selection_laws import Floats, permute_and_flip, softmax
 
 EPSILONS = (1.0, 2.0, 3.0, 5.0)
 PF, GUMBEL, CLIPPED = "pf scaled", "gumbel scaled", "gumbel clipped 2"

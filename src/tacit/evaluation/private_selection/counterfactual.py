@@ -12,17 +12,16 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.curator.counterfactual import TermSum
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import click_counts, further_reference
+from tacit.evaluation.private_selection.selection_laws import response
 from tacit.evaluation.private_selection.uniform_offers import uniform_rows
 from tacit.evaluation.private_selection.worlds import World, simulated
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import mean
+from tacit.mechanisms import LaplaceSum
 from tacit.mechanisms.noise import ReplayedNoise
-from tacit.models.propensity import most_weight
-from tacit.models.selection_laws import response
 
 Floats = NDArray[np.float64]
 
@@ -90,7 +89,8 @@ def _yardstick(world: World, effort: Effort, seed: int) -> Iterator[Row]:
     plain = np.array([log.terms.mean() for log in runs])
     normalised = np.array([log.terms.sum() / log.weights.sum() for log in runs])
     setting = RR_LOG
-    most = most_weight(int(world.mask.sum(axis=1).max()), EPSILON)
+    # rr gives each of m candidates at least 1 / (e^epsilon + m - 1), so no inverse propensity is larger than this. Public.
+    most = math.exp(EPSILON) + (int(world.mask.sum(axis=1).max()) - 1)
     yield Row("truth", setting, CLICKS, truth, n=AUCTIONS)
     yield Row.of("propensities", CLICKS, mean(plain), **setting)
     yield Row("propensities", setting, SD, float(plain.std(ddof=1)), n=len(runs))
@@ -99,13 +99,11 @@ def _yardstick(world: World, effort: Effort, seed: int) -> Iterator[Row]:
     yield Row("propensities", setting, "bound on weights", most)
     yield Row.of("propensities, self-normalised", CLICKS, mean(normalised), **setting)
     yield Row("propensities, self-normalised", setting, SD, float(normalised.std(ddof=1)), n=len(runs))
-    sums = TermSum(most, RELEASE_EPSILON)
+    sums, sd_of_noise = LaplaceSum(1, most, RELEASE_EPSILON), math.sqrt(2.0) * most / RELEASE_EPSILON / AUCTIONS
     noise = ReplayedNoise(seed)
-    users = [str(user) for user in range(AUCTIONS)]
     with_noise = np.array(
         [
-            sums.release({user: [one] for user, one in zip(users, log.terms.tolist(), strict=True)}, noise).value
-            / AUCTIONS
+            sums.release(np.clip(log.terms, 0.0, most)[:, None], noise).value.to_floats()[0] / AUCTIONS
             for log in runs[: _DRAWN[effort]]
         ]
     )
@@ -116,9 +114,9 @@ def _yardstick(world: World, effort: Effort, seed: int) -> Iterator[Row]:
         "device terms, noisy sum",
         setting,
         EXACT_SD,
-        float(np.hypot(exact_sd(world, law, target), sums.sd / AUCTIONS)),
+        float(np.hypot(exact_sd(world, law, target), sd_of_noise)),
     )
-    yield Row("device terms, noisy sum", setting, "sd of the noise", sums.sd / AUCTIONS)
+    yield Row("device terms, noisy sum", setting, "sd of the noise", sd_of_noise)
 
 
 def _outside(seed: int) -> Iterator[Row]:

@@ -17,10 +17,10 @@ from tacit.evaluation.private_selection.measures import (
     server_prices,
 )
 from tacit.evaluation.private_selection.rules import RR, Scored, by_value
+from tacit.evaluation.private_selection.selection_laws import Floats, Mask, response
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import difference
-from tacit.models.selection_laws import Floats, Mask, response
 
 EPSILONS = (5.0, 2.0)
 GAMMAS = tuple(step / 10 for step in range(11))

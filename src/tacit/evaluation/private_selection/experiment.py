@@ -31,7 +31,7 @@ from tacit.evaluation.private_selection.truth import truth
 from tacit.evaluation.private_selection.worlds import SHAPES, World, simulated
 from tacit.evaluation.result import Result, versions_of
 from tacit.guarantees import Guarantee
-from tacit.mechanisms.top_response import TopResponse
+from tacit.mechanisms.responses import TopResponse
 
 SYSTEM = "private-selection"
 TRAINED, ALL = "trained", "all"

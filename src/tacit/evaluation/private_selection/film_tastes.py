@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.evaluation.private_selection.films import Films
-from tacit.models.policy_choice import DRAWS, Tastes, choose
+from tacit.models.private_selection import DRAWS, Tastes, choose
 
 if TYPE_CHECKING:
     from tacit.evaluation.private_selection.movielens import Decisions

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tacit.data import Ratings, available, leave_out_per_user, load_ratings
 from tacit.data.readers.table import read_columns
 from tacit.data.splits import Split
-from tacit.models.grouped_ridge import grouped_ridge
+from tacit.models.features import grouped_ridge
 
 Floats = NDArray[np.float64]
 

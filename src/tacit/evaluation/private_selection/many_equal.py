@@ -14,9 +14,9 @@ from scipy.stats import binom
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import further_reference
+from tacit.evaluation.private_selection.selection_laws import permute_and_flip, scaled
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import Estimate, mean
-from tacit.models.selection_laws import permute_and_flip, scaled
 
 Floats = NDArray[np.float64]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.evaluation.private_selection.selection_laws import Floats, Mask, response
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Row
 from tacit.evaluation.statistics import Estimate, reduction
-from tacit.models.selection_laws import Floats, Mask, response
 
 CTR, VALUE, REVENUE, SURPLUS = "CTR", "value", "revenue", "surplus"
 METRICS = (CTR, SURPLUS, REVENUE, VALUE)

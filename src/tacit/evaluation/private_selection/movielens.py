@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.part import Part, Progress, untold
-from tacit.evaluation.private_selection import further_reference
+from tacit.evaluation.private_selection import further_reference, selection_laws
 from tacit.evaluation.private_selection.film_tastes import PEOPLE, offered, panels
 from tacit.evaluation.private_selection.films import NAMES, Films, film_models, film_ratings, film_split
 from tacit.evaluation.result import Claim, Row, sizes
 from tacit.evaluation.statistics import difference, mean
-from tacit.models import selection_laws
-from tacit.models.policy_choice import Spread, choose_many
+from tacit.models.private_selection import Spread, choose_many
 
 Floats = NDArray[np.float64]
 

@@ -13,10 +13,10 @@ import numpy as np
 from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import paper, reference
 from tacit.evaluation.private_selection.measures import percent, reserve
+from tacit.evaluation.private_selection.selection_laws import Floats
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import Estimate, mean
-from tacit.models.selection_laws import Floats
 
 SCALES = (0.002, 0.005, 0.01)
 LEAST = 0.001  # floor of a noised click probability: of six tried, the one whose bias is nearest to the reference's

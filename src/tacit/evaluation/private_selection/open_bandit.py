@@ -15,13 +15,13 @@ from tacit.data import Impressions, available, load
 from tacit.data.readers.open_bandit import Campaign
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.part import Part, Progress, untold
+from tacit.evaluation.private_selection import selection_laws
 from tacit.evaluation.private_selection.click_models import click_model, scores
 from tacit.evaluation.private_selection.trained import require_scikit
 from tacit.evaluation.private_selection.worlds import logit
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import NOT_SHOWN, Estimate, mean
-from tacit.models import selection_laws
-from tacit.models.policy_choice import Spread, choose_many
+from tacit.models.private_selection import Spread, choose_many
 
 Floats = NDArray[np.float64]
 Laws = dict[tuple[str, float | None], Floats]  # by rule and epsilon

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import further_reference
+from tacit.evaluation.private_selection.envelope_optimum import best_envelope, envelope_scores
 from tacit.evaluation.private_selection.many_equal import best_d, largest_of_bernoulli
 from tacit.evaluation.private_selection.priors import ALIKE, BERNOULLI, EQUAL, FEW, UNSUITED, auction_draws, equal_items
 from tacit.evaluation.private_selection.worlds import SHAPES, simulated
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import mean
-from tacit.models.envelope_optimum import best_envelope, envelope_scores
 
 Floats = NDArray[np.float64]
 

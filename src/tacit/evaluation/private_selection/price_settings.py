@@ -14,10 +14,10 @@ from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import paper
 from tacit.evaluation.private_selection.measures import REVENUE, SURPLUS, Measured, lift, measured, percent
 from tacit.evaluation.private_selection.pricing import CLICK, IMPRESSION, prices_from
+from tacit.evaluation.private_selection.selection_laws import response
 from tacit.evaluation.private_selection.worlds import DISPLAY, SEARCH, Shape, World, shaped
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import Estimate
-from tacit.models.selection_laws import response
 
 AUCTIONS = {Effort.QUICK: 1500, Effort.DEFAULT: 8000, Effort.FULL: 16_000}
 _SIZES = {"few": DISPLAY, "many": SEARCH}

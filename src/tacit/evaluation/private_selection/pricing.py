@@ -19,9 +19,9 @@ from tacit.evaluation.private_selection.measures import (
     reserve,
 )
 from tacit.evaluation.private_selection.noisy_prices import noisy_prices
+from tacit.evaluation.private_selection.selection_laws import Floats, response
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim
-from tacit.models.selection_laws import Floats, response
 
 SERVER, MEAN = "server", "global mean"
 IMPRESSION, CLICK = "impression", "click"

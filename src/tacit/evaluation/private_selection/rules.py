@@ -7,15 +7,21 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.evaluation.private_selection.worlds import World
-from tacit.models.selection_laws import Floats, Mask, clipped, permute_and_flip, response, scaled, softmax
-from tacit.models.selection_rates import (
+from tacit.evaluation.private_selection.selection_laws import (
+    Floats,
     Law,
+    Mask,
     calibrated_box_rate,
     calibrated_rate,
+    clipped,
+    permute_and_flip,
+    response,
+    scaled,
     scaled_flip_loss,
     scaled_softmax_loss,
+    softmax,
 )
+from tacit.evaluation.private_selection.worlds import World
 
 RR, PF_SCALED, GUMBEL_SCALED = "rr", "pf scaled", "gumbel scaled"
 WIDTHS = (0.5, 1.0, 2.0, 8.0)  # of clipping, in units of the median public score

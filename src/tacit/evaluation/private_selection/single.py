@@ -12,9 +12,9 @@ import numpy as np
 from tacit.evaluation.part import Part
 from tacit.evaluation.private_selection import paper
 from tacit.evaluation.private_selection.rules import RR, Rule, Scored, by_value, clipped_noise, rr, scaled_noise
+from tacit.evaluation.private_selection.selection_laws import Floats, Mask, softmax
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim, Row
-from tacit.models.selection_laws import Floats, Mask, softmax
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0)
 SMALL = 0.5

@@ -8,9 +8,9 @@ from tacit.evaluation.effort import Effort
 from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import paper, reference
 from tacit.evaluation.private_selection.rules import PF_SCALED, RR, Scored, rr, scaled_noise
+from tacit.evaluation.private_selection.selection_laws import Floats
 from tacit.evaluation.result import Claim, Row, Setting
 from tacit.evaluation.statistics import Estimate, difference, mean
-from tacit.models.selection_laws import Floats
 
 UNIFORM, BERNOULLI = "uniform", "Bernoulli(0.9)"
 SIZES = (15, 100)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import MissingExtra
+from tacit.evaluation.private_selection.selection_laws import Floats
 from tacit.evaluation.private_selection.worlds import (
     AUCTIONS,
     BID_SPREAD,
@@ -20,7 +21,6 @@ from tacit.evaluation.private_selection.worlds import (
     logit,
     sigmoid,
 )
-from tacit.models.selection_laws import Floats
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

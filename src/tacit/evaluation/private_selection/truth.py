@@ -11,11 +11,11 @@ from tacit.evaluation.private_selection import paper, reference
 from tacit.evaluation.private_selection.automatic import AUTO, chosen, first_response
 from tacit.evaluation.private_selection.measures import percent, public_law
 from tacit.evaluation.private_selection.rules import RR, Scored, by_click, rr
+from tacit.evaluation.private_selection.selection_laws import Floats
 from tacit.evaluation.private_selection.trained import Fit, trained
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Claim, Row, Setting
 from tacit.evaluation.statistics import Estimate, difference, reduction
-from tacit.models.selection_laws import Floats
 
 METRIC = "CTR lift, by the truth"
 EPSILONS = (1.0, 3.0, 5.0)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Row
 from tacit.evaluation.statistics import mean
-from tacit.server.clicks import reward
-from tacit.server.counterfactual import Estimate, Explored, estimate
+from tacit.server.clicks import Estimate, ExploredOffer, estimate, reward
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +31,7 @@ def explored(world: World, offers: int, *, rng: np.random.Generator) -> Estimate
     bits = np.where(rng.random(offers) < kept, clicks, ~clicks)
     names = [str(item) for item in range(world.mask.shape[1])]
     rows = [
-        Explored("", tuple(names[:size]), names[at], int(bit))
+        ExploredOffer("", tuple(names[:size]), names[at], int(bit))
         for size, at, bit in zip(sizes.tolist(), place.tolist(), bits.tolist(), strict=True)
     ]
     return estimate(rows, CLICK_EPSILON)

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from tacit.models.selection_laws import Floats, Mask
+from tacit.evaluation.private_selection.selection_laws import Floats, Mask
 
 AUCTIONS = 8000
 BID_SPREAD = 0.9  # of log bids

@@ -9,7 +9,7 @@ from tacit.evaluation.private_slates.films import Films
 from tacit.evaluation.private_slates.tries import INF, K, Tried, noise_of, rng_of, stacked
 from tacit.guarantees import ONE_USER, pure
 from tacit.mechanisms import NaturalSlate
-from tacit.models.dpp.greedy import greedy_map
+from tacit.models.dpp.tempered import greedy_map
 
 WITHOUT = 20.0  # an epsilon so large that the jitter, 2e-9, moves no figure
 

@@ -19,10 +19,7 @@ from tacit.evaluation.multi_selection.trials import Bench, bench, coins, pick, s
 from tacit.evaluation.part import Part, Progress
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import Verdict, below, difference, mean
-from tacit.server.algorithms import Algorithm, LocalModel, Settings
-from tacit.server.diversified import class_vectors
-from tacit.server.guessing import Guess
-from tacit.server.slates import slate
+from tacit.server.multi_selection import Algorithm, AnswerSettings, Guess, LocalModel, choose_slate, class_vectors
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +43,7 @@ class Method:
     """One way to choose; ``nested``: the first items of a long slate are the shorter slate."""
 
     name: str
-    settings: Settings
+    settings: AnswerSettings
     nested: bool = True
 
     @property
@@ -65,7 +62,7 @@ Found = dict[tuple[Case, str], Floats]  # by case and metric: one value for each
 
 
 def methods(r: int) -> list[Method]:
-    plain = Settings(local_model=LocalModel.RIDGE, r=r)
+    plain = AnswerSettings(local_model=LocalModel.RIDGE, r=r)
     averaged, dpp = replace(plain, algorithm=Algorithm.AVG_REALUSER), replace(plain, algorithm=Algorithm.DPP)
     return [
         Method("exact", plain),
@@ -111,7 +108,7 @@ def _slates(
         rng = coins(at.seed, trial, eta)
         guess = Guess(way.settings, at.scorer, at.tables, signal, eta, at.work, rng, at.store.space.inside)
         if longest is None or not way.nested:
-            longest = slate(guess, k, 1)
+            longest = choose_slate(guess, k, 1)
         yield k, longest[:k], guess
 
 

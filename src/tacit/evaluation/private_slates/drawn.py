@@ -3,9 +3,8 @@
 import math
 from collections.abc import Iterator
 
-from tacit.curator.slate_drawing import drawing
-from tacit.curator.slate_plan import plan
-from tacit.curator.slate_routes import Route
+from tacit.curator.private_slates.plan import plan
+from tacit.curator.private_slates.routes import Route
 from tacit.evaluation.private_slates import names
 from tacit.evaluation.private_slates.films import Films
 from tacit.evaluation.private_slates.tries import K, Tried, noise_of, stacked
@@ -38,7 +37,7 @@ def searched(films: Films, slates: int, seed: int) -> Iterator[Tried]:
     """Tempered slates as a curator draws them who knows no public range: each finds its own, with a tenth of its epsilon."""
     for epsilon in SEARCHED_EPSILONS:
         made = plan(K, epsilon, items=films.items, route=Route.TEMPERED)
-        draw, noise = drawing(made, films.genres, None)(films.likes), noise_of(seed, names.SEARCHED, epsilon)
+        draw, noise = made.set_up(films.genres)(films.likes), noise_of(seed, names.SEARCHED, epsilon)
         yield Tried(names.SEARCHED, epsilon, stacked(draw(noise).value for _ in range(slates)), made.each)
 
 

@@ -6,7 +6,7 @@ from tacit.evaluation.part import Part
 from tacit.evaluation.private_slates import names, paper
 from tacit.evaluation.result import Claim, Row
 from tacit.guarantees import epsilon_of_rho
-from tacit.guarantees.slate_bounds import natural_epsilon, published_epsilon, published_sigma_for, sigma_for
+from tacit.mechanisms.slates import natural_epsilon, published_epsilon, published_sigma_for, sigma_for
 
 ITEMS = (10, 100, 1000, 10_000, 100_000, 1_000_000)
 EPSILON = 1.0

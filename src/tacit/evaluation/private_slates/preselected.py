@@ -9,9 +9,8 @@ from tacit.evaluation.private_slates.films import Films, Items
 from tacit.evaluation.private_slates.tries import K, Tried, noise_of, rng_of, stacked
 from tacit.guarantees import compose
 from tacit.mechanisms import GumbelTopK, NaturalSlate, SparseVector, VoteTotals
-from tacit.models.dpp.coins import Coins, RngCoins
-from tacit.models.dpp.dense import DenseSampler
-from tacit.models.dpp.kernels import rank_of
+from tacit.models.dpp.laws import Coins, RngCoins, rank_of
+from tacit.models.dpp.samplers import DenseSampler
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 CANDIDATES = 100

@@ -11,10 +11,9 @@ from tacit.evaluation.private_slates import names
 from tacit.evaluation.private_slates.films import Films, Floats, Items
 from tacit.evaluation.private_slates.tries import K, Tried, noise_of, rng_of, stacked
 from tacit.mechanisms import GaussianKernel, LaplaceSum
-from tacit.models.dpp.chain_rule import projection_sample
-from tacit.models.dpp.coins import RngCoins
-from tacit.models.dpp.elementary import choose, log_table
-from tacit.models.dpp.greedy import greedy_map
+from tacit.models.dpp.laws import RngCoins, choose, log_table
+from tacit.models.dpp.projection import projection_sample
+from tacit.models.dpp.tempered import greedy_map
 
 LAPLACE_EPSILONS = (0.1, 0.3, 1.0, 3.0)
 KERNEL_EPSILONS = (0.1, 1.0)

@@ -16,9 +16,9 @@ from tacit.evaluation.private_slates.measures import POPULARITY, measured, rows
 from tacit.evaluation.private_slates.tries import K, noise_of
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import Estimate, mean
-from tacit.guarantees.slate_bounds import published_sigma_for, sigma_for
 from tacit.mechanisms import NaturalSlate
-from tacit.models.dpp.elementary import log_elementary
+from tacit.mechanisms.slates import published_sigma_for, sigma_for
+from tacit.models.dpp.laws import log_elementary
 
 SLOTS = "signal slots"
 ACCEPTED = "accepted proposals"  # share, of the exact sampler

@@ -4,7 +4,7 @@ import math
 
 from tacit.evaluation.curve import NATS_EACH, NATS_PER_DISTANCE, Curve
 from tacit.guarantees import Guarantee
-from tacit.guarantees.rounding import shown_up
+from tacit.guarantees.arithmetic import shown_up
 
 Value = int | float | str
 PERCENT = ("share", "lift")  # units that are told in percent

@@ -1,15 +1,15 @@
-"""Where a ledger lives: a SQLite file or a PostgreSQL database, by its address."""
+"""The stores of ledgers: a SQLite file or a PostgreSQL database, chosen by its address."""
 
 import os
 
 from tacit.errors import InvalidParameter
-from tacit.ledger.stores.interface import Store
+from tacit.ledger.stores.interface import LedgerStore
 
 _POSTGRESQL = ("postgresql://", "postgres://")
 Target = str | os.PathLike[str]
 
 
-def open_store(target: Target) -> Store:
+def open_store(target: Target) -> LedgerStore:
     """The ledger at ``target``: a file, or ``postgresql://...``."""
     if is_postgresql(target):
         from tacit.ledger.stores.postgresql import PostgresqlStore
@@ -20,7 +20,7 @@ def open_store(target: Target) -> Store:
     return SqliteStore(target)
 
 
-def create_store(target: Target, lanes: int | None = None) -> Store:
+def create_store(target: Target, lanes: int | None = None) -> LedgerStore:
     """A new ledger at ``target``. More lanes let more processes charge at once, where the store can do that."""
     if is_postgresql(target):
         from tacit.ledger.stores.postgresql import PostgresqlStore
@@ -32,19 +32,19 @@ def create_store(target: Target, lanes: int | None = None) -> Store:
 
 
 def is_postgresql(target: Target) -> bool:
-    """Whether ``target`` is an address; refuses what is neither that nor a file."""
+    """Whether ``target`` is a PostgreSQL address. Raises InvalidParameter if it is neither an address nor a file."""
     if not isinstance(target, (str, os.PathLike)) or not os.fspath(target):
-        raise InvalidParameter("a ledger is named by a file or by an address postgresql://...")
+        raise InvalidParameter("name the ledger by a file or by an address postgresql://...")
     text = str(target)
     is_address = text.lower().startswith(_POSTGRESQL)
     if text == ":memory:" or (not is_address and ("://" in text or "password=" in text)):
         raise InvalidParameter(
-            "a ledger is on a disk: name a file, or an address postgresql://... (no other kind is known)."
+            "a ledger must be on a disk: name a file, or an address postgresql://... (no other kind is known)."
         )
     return is_address
 
 
 def _address(target: Target) -> str:
-    """With the scheme as libpq wants it."""
+    """The address with its scheme in lower case, as libpq wants it."""
     scheme, rest = str(target).split("://", 1)
     return f"{scheme.lower()}://{rest}"

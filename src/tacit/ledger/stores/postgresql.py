@@ -1,50 +1,59 @@
-"""PostgreSQL: a ledger that many machines share. A transaction locks the rows of its lanes, so that those in other lanes run
-beside it; questions, and then writes, travel together: a charge waits for the network twice.
+"""The PostgreSQL store: a ledger that many machines share.
 
-All tables are in the schema ``tacit`` of the database that the address names. A pooler in between has to keep sessions.
+A transaction locks the rows of its lanes, so transactions in other lanes run beside it. Questions travel together, and so do
+writes: a charge waits for the network twice. All tables are in the schema ``tacit`` of the database that the address names. A
+connection pooler in between has to keep sessions.
 """
 
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from itertools import count
 from weakref import WeakSet
 
 from tacit.errors import LedgerDamaged, LedgerExists, LedgerMissing, LedgerUnavailable, MissingExtra
 from tacit.ledger.chain import Tip
-from tacit.ledger.stores.interface import Answers, Query, Row
-from tacit.ledger.stores.origin import (
+from tacit.ledger.stores.interface import (
+    ACCOUNTS,
+    DISPLAYS,
+    LANES,
+    MIGRATIONS,
+    SUBJECTS,
+    VERSION,
+    Answers,
+    Kind,
     Origin,
+    Query,
+    Row,
+    Table,
     check_version,
-    found_origin,
-    sealed_tip,
+    read_origin,
+    read_tip,
     starting_rows,
     tip_row,
     version_of,
 )
-from tacit.ledger.stores.schema import ACCOUNTS, DISPLAYS, LANES, MIGRATIONS, SUBJECTS, VERSION, Kind, Table
 
 try:
     import psycopg
 except ImportError as missing:
     raise MissingExtra("a ledger in PostgreSQL needs psycopg: pip install 'tacit[postgresql]'.") from missing
 
-from tacit.ledger.stores import postgresql_statements as statements
-from tacit.ledger.stores.postgresql_session import READING, SCHEMA, WRITING, Address, connect, named
-from tacit.ledger.stores.postgresql_wire import Wire, arrays
+from tacit.ledger.stores.postgresql_wire import READING, SCHEMA, WRITING, Address, Session, arrays, connect, named
 
+TYPES: dict[Kind, str] = {"int": "BIGINT", "text": 'TEXT COLLATE "C"', "bytes": "BYTEA"}
+_ARRAYS: dict[Kind, str] = {"int": "bigint[]", "text": "text[]", "bytes": "bytea[]"}
+_Columns = tuple[tuple[str, Kind], ...]
 _AT_A_TIME = 2_000  # rows of a stream in memory
 _MOST_SPARE = 4  # sessions kept for the next read
 _STREAMS = count(1)  # names of cursors; none is used twice
-_UPDATED = {
-    LANES.name,
-    SUBJECTS.name,
-    ACCOUNTS.name,
-    DISPLAYS.name,
-}  # rows that change in place: their pages keep room for it
-_ALONE = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'tacit', 'big')})".encode()  # who creates or migrates a ledger
-_LOCK = (  # in one order for everybody, so that no two transactions wait for each other
+# Rows of these tables change in place: their pages keep room for that.
+_UPDATED = {LANES.name, SUBJECTS.name, ACCOUNTS.name, DISPLAYS.name}
+# Held by the one process that creates or migrates a ledger.
+_ALONE = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'tacit', 'big')})".encode()
+_LOCK = (  # in one order for all transactions, so that no two wait for each other
     b"SELECT lane, position, link, at, seal FROM lanes WHERE book = $1 AND lane = ANY($2) ORDER BY lane FOR UPDATE"
 )
 
@@ -58,26 +67,26 @@ class PostgresqlStore:
         self._address = Address.of(uri)
         self._lock = threading.Lock()
         self._closed = False
-        self._spare: list[Wire] = []
-        self._inherited: list[Wire] = []
+        self._spare: list[Session] = []
+        self._inherited: list[Session] = []
         with named(self._address):
-            self._wire, self._origin = _open(self._address)
+            self._session, self._origin = _open(self._address)
         _stores.add(self)
 
     @classmethod
     def create(cls, uri: str, *, lanes: int) -> "PostgresqlStore":
-        """Makes a new ledger; refuses where there is one. All of it or nothing is there afterwards."""
+        """Creates a new ledger, whole or not at all. Raises LedgerExists if the database holds one."""
         address, rows = Address.of(uri), starting_rows(lanes)
-        with named(address), closing(connect(address, WRITING)) as wire:
-            wire.run(b"BEGIN")
-            wire.run(_ALONE)
-            if _version(wire) is not None:
-                raise LedgerExists(f"there is a ledger in {address} already.")
-            _make_schema(wire, address)
-            _migrate(wire, 0)
+        with named(address), closing(connect(address, WRITING)) as session:
+            session.run(b"BEGIN")
+            session.run(_ALONE)
+            if _version(session) is not None:
+                raise LedgerExists(f"{address} already holds a ledger.")
+            _make_schema(session, address)
+            _migrate(session, 0)
             for table, row in rows:
-                wire.send(statements.insert(table), row)
-            wire.run(b"COMMIT")
+                session.send(insert(table), row)
+            session.run(b"COMMIT")
         return cls(uri)
 
     @property
@@ -91,73 +100,73 @@ class PostgresqlStore:
     @contextmanager
     def write(self, book: str, lanes: Sequence[int]) -> Iterator["PostgresqlWriter"]:
         with self._lock, named(self._address):
-            wire = self._own_wire()
+            session = self._own_session()
             try:
-                writer = PostgresqlWriter(wire, book, lanes)
+                writer = PostgresqlWriter(session, book, lanes)
                 yield writer
                 writer.commit()
             except BaseException as problem:
-                _roll_back(wire, problem)
+                _roll_back(session, problem)
                 raise
 
     @contextmanager
     def read(self) -> Iterator["PostgresqlReader"]:
         with named(self._address):
-            wire = self._spare_wire()  # its own, so that a long export holds up no charge
+            session = self._spare_session()  # its own, so that a long export holds up no charge
             try:
-                wire.send(b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                yield PostgresqlReader(wire, self._address)
+                session.send(b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                yield PostgresqlReader(session, self._address)
             except BaseException as problem:
-                _roll_back(wire, problem)
+                _roll_back(session, problem)
                 raise
             else:
-                wire.run(b"ROLLBACK")
+                session.run(b"ROLLBACK")
             finally:
-                self._put_back(wire)
+                self._put_back(session)
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            self._wire.close()
+            self._session.close()
             while self._spare:
                 self._spare.pop().close()
 
     def after_fork(self) -> None:
-        """In a child: whoever held the lock is in the other process."""
+        """Called in a forked child: the thread that held the lock is in the parent."""
         self._lock = threading.Lock()
 
-    def _own_wire(self) -> Wire:
+    def _own_session(self) -> Session:
         self._check_open()
-        if not self._usable(self._wire):  # nothing of this transaction has been sent yet
-            self._wire, origin = _open(self._address)
+        if not self._usable(self._session):  # nothing of this transaction has been sent yet
+            self._session, origin = _open(self._address)
             if origin != self._origin:
-                self._wire.close()
-                raise LedgerDamaged(f"at {self._address} there is another ledger now than the one that was opened.")
-        return self._wire
+                self._session.close()
+                raise LedgerDamaged(f"{self._address} now holds another ledger than the one that was opened.")
+        return self._session
 
-    def _spare_wire(self) -> Wire:
+    def _spare_session(self) -> Session:
         self._check_open()
         while self._spare:
-            wire = self._spare.pop()
-            if self._usable(wire):
-                return wire
+            session = self._spare.pop()
+            if self._usable(session):
+                return session
         return connect(self._address, READING)
 
-    def _put_back(self, wire: Wire) -> None:
+    def _put_back(self, session: Session) -> None:
         if self._closed or len(self._spare) >= _MOST_SPARE:
-            wire.close()
-        elif wire.alive():
-            self._spare.append(wire)
+            session.close()
+        elif session.alive():
+            self._spare.append(session)
 
-    def _usable(self, wire: Wire) -> bool:
-        if wire.inherited:  # after a fork: the parent's session must not be used, nor closed by being forgotten
-            self._inherited.append(wire)
+    def _usable(self, session: Session) -> bool:
+        if session.inherited:  # after a fork: the parent's session must be neither used nor closed
+            self._inherited.append(session)
             return False
-        return wire.alive()
+        return session.alive()
 
     def _check_open(self) -> None:
         if self._closed:
-            raise LedgerUnavailable(f"the ledger at {self._address} was closed here. Open it again.")
+            raise LedgerUnavailable(f"the ledger at {self._address} is closed. Open it again.")
 
 
 _stores: "WeakSet[PostgresqlStore]" = WeakSet()
@@ -172,94 +181,94 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class PostgresqlReader:
-    def __init__(self, wire: Wire, address: Address) -> None:
-        self._wire, self._address = wire, address
+    def __init__(self, session: Session, address: Address) -> None:
+        self._session, self._address = session, address
 
     def ask(self, query: Query, keys: Sequence[Row]) -> Answers:
-        return _asked(self._wire, query, keys)
+        return _asked(self._session, query, keys)
 
     def stream(self, sql: str, parameters: Row = ()) -> Iterator[Row]:
         name = f"stream_{next(_STREAMS)}"
         with named(self._address):
             declare = f"DECLARE {name} NO SCROLL CURSOR FOR ".encode()
-            self._wire.send(declare + statements.for_one(sql), parameters, once=True)
+            self._session.send(declare + for_one(sql), parameters, once=True)
             fetch = f"FETCH {_AT_A_TIME} FROM {name}".encode()
             full = True
             while full:
-                rows = self._wire.run(fetch, once=True)
+                rows = self._session.run(fetch, once=True)
                 yield from rows
                 full = len(rows) == _AT_A_TIME
-            self._wire.send(f"CLOSE {name}".encode(), once=True)
+            self._session.send(f"CLOSE {name}".encode(), once=True)
 
     def damage(self) -> list[str]:
-        """Pages that differed from their checksums, where the server keeps such."""
+        """Pages that differ from their checksums, if the server keeps checksums."""
         query = b"SELECT coalesce(sum(checksum_failures), 0)::bigint FROM pg_stat_database WHERE datname = current_database()"
-        ((failures,),) = self._wire.run(query)
+        ((failures,),) = self._session.run(query)
         return [f"the server has met {failures} damaged pages in this database"] if failures else []
 
 
 class PostgresqlWriter:
-    """One transaction. A statement sees what was committed before it began, and none begins before the locks are held: also
-    those that were sent along with them."""
+    """One transaction. A statement sees what was committed before it began, and no statement begins before the locks are held,
+    even if it was sent along with them."""
 
-    def __init__(self, wire: Wire, book: str, lanes: Sequence[int]) -> None:
-        self._wire, self._book, self._lanes, self._wrote = wire, book, sorted(set(lanes)), False
+    def __init__(self, session: Session, book: str, lanes: Sequence[int]) -> None:
+        self._session, self._book, self._lanes, self._wrote = session, book, sorted(set(lanes)), False
         self._tips: dict[int, Tip] | None = None
-        wire.send(b"BEGIN")
-        self._locked = wire.send(_LOCK, (book, *arrays(("int",), [(lane,) for lane in self._lanes])))
+        session.send(b"BEGIN")
+        self._locked = session.send(_LOCK, (book, *arrays(("int",), [(lane,) for lane in self._lanes])))
 
     @property
     def tips(self) -> Mapping[int, Tip]:
-        if self._tips is None:  # not a cached_property: in Python 3.11 all its instances wait for one lock
-            self._wire.sync()
+        if self._tips is None:  # not a cached_property: in Python 3.11 all instances wait for one lock
+            self._session.sync()
             found = {row[0]: row[1:] for row in self._locked.rows}
-            self._tips = {lane: sealed_tip(self._book, lane, found.get(lane)) for lane in self._lanes}
+            self._tips = {lane: read_tip(self._book, lane, found.get(lane)) for lane in self._lanes}
         return self._tips
 
     def ask(self, query: Query, keys: Sequence[Row]) -> Answers:
-        return _asked(self._wire, query, keys)
+        return _asked(self._session, query, keys)
 
     def insert(self, table: Table, rows: Sequence[Row], *, unless_there: bool = False) -> None:
-        # Another lane's transaction may insert the same rows, and then one waits for the other: in one order, as with lanes.
+        # A transaction in another lane may insert the same rows, and one then waits for the other: so in one order, as with lanes.
         ordered = sorted(rows) if unless_there else rows
-        statement = statements.insert(table, many=len(rows) > 1, unless_there=unless_there)
+        statement = insert(table, many=len(rows) > 1, unless_there=unless_there)
         self._write(statement, table.columns.values(), ordered)
 
     def update(self, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
         kinds = [table.columns[name] for name in (*columns, *table.key)]
-        self._write(statements.update(table, columns, many=len(rows) > 1), kinds, rows)
+        self._write(update(table, columns, many=len(rows) > 1), kinds, rows)
 
     def delete(self, table: Table, keys: Sequence[Row]) -> None:
         kinds = [table.columns[name] for name in table.key]
-        self._write(statements.delete(table, many=len(keys) > 1), kinds, keys)
+        self._write(delete(table, many=len(keys) > 1), kinds, keys)
 
     def advance(self, tips: Mapping[int, Tip]) -> None:
         rows = [tip_row(self._book, lane, tip) for lane, tip in tips.items()]
         self.update(LANES, ("position", "link", "at", "seal"), rows)
 
     def commit(self) -> None:
-        """Returns when all is on the disk. A transaction that only looked gives its locks back, and waits for no disk."""
-        _ = self.tips  # a lane that is not there was not locked
-        end = self._wire.send(b"COMMIT" if self._wrote else b"ROLLBACK")
-        self._wire.sync()
+        """Returns when all is on the disk. A transaction that wrote nothing releases its locks without waiting for the disk."""
+        _ = self.tips  # raises for a lane that does not exist
+        end = self._session.send(b"COMMIT" if self._wrote else b"ROLLBACK")
+        self._session.sync()
         if self._wrote and end.status != b"COMMIT":
-            raise LedgerUnavailable("the server has rolled the transaction back; nothing was charged. Try again.")
+            raise LedgerUnavailable("the server rolled the transaction back; nothing was charged. Try again.")
 
     def _write(self, statement: bytes, kinds: Iterable[Kind], rows: Sequence[Row]) -> None:
         if rows:
             self._wrote = True
-            self._wire.send(statement, rows[0] if len(rows) == 1 else arrays(kinds, rows))
+            self._session.send(statement, rows[0] if len(rows) == 1 else arrays(kinds, rows))
 
 
-def _asked(wire: Wire, query: Query, keys: Sequence[Row]) -> Answers:
-    """The answers are fetched when they are called for, together with those to all other questions sent by then."""
+def _asked(session: Session, query: Query, keys: Sequence[Row]) -> Answers:
+    """The rows arrive when the answers are called for, together with those of all other questions sent by then."""
     if len(keys) > 1:
-        reply = wire.send(statements.for_many(query), arrays(query.parameters, keys))
+        reply = session.send(for_many(query), arrays(query.parameters, keys))
     elif keys:
-        reply = wire.send(statements.for_one(query.sql), keys[0])
+        reply = session.send(for_one(query.sql), keys[0])
 
     def answers() -> list[Row | None]:
-        wire.sync()
+        session.sync()
         if len(keys) <= 1:
             return [reply.rows[0] if reply.rows else None for _ in keys]
         found: list[Row | None] = [None] * len(keys)
@@ -270,62 +279,132 @@ def _asked(wire: Wire, query: Query, keys: Sequence[Row]) -> Answers:
     return answers
 
 
-def _open(address: Address) -> tuple[Wire, Origin]:
-    wire = connect(address, WRITING)
+def _open(address: Address) -> tuple[Session, Origin]:
+    session = connect(address, WRITING)
     try:
-        version = _version(wire)
+        version = _version(session)
         if version is None:
             raise LedgerMissing(f"there is no ledger at {address}. Create one with `tacit ledger init`.")
         check_version(version)
         if version < VERSION:
-            wire.run(b"BEGIN")
-            wire.run(_ALONE)
-            _migrate(wire, _version(wire) or 0)
-            wire.run(b"COMMIT")
-        return wire, found_origin(dict(wire.run(b"SELECT name, value FROM facts")))
+            session.run(b"BEGIN")
+            session.run(_ALONE)
+            _migrate(session, _version(session) or 0)
+            session.run(b"COMMIT")
+        return session, read_origin(dict(session.run(b"SELECT name, value FROM facts")))
     except BaseException:
-        wire.close()
+        session.close()
         raise
 
 
-def _version(wire: Wire) -> int | None:
-    """The version of the ledger in this database; None where there is none."""
-    if wire.run(f"SELECT to_regclass('{SCHEMA}.facts')::text".encode()) == [(None,)]:
+def _version(session: Session) -> int | None:
+    """The version of the ledger in this database; None if it holds no ledger."""
+    if session.run(f"SELECT to_regclass('{SCHEMA}.facts')::text".encode()) == [(None,)]:
         return None
-    found = wire.run(b"SELECT value FROM facts WHERE name = 'version'")
+    found = session.run(b"SELECT value FROM facts WHERE name = 'version'")
     return version_of(found[0] if found else None)
 
 
-def _make_schema(wire: Wire, address: Address) -> None:
-    """The schema may be there and empty: then whoever runs the server has made it, and given us no right to make one."""
-    ((encoding, schema),) = wire.run(
+def _make_schema(session: Session, address: Address) -> None:
+    """Creates the schema. It may exist and be empty: an administrator made it, and gave us no right to create one."""
+    ((encoding, schema),) = session.run(
         f"SELECT current_setting('server_encoding'), to_regnamespace('{SCHEMA}')::text".encode()
     )
     if encoding != "UTF8":
         raise LedgerUnavailable(f"the database at {address} is encoded in {encoding}; a ledger needs one in UTF8.")
     if schema is None:
-        wire.run(f"CREATE SCHEMA {SCHEMA}".encode())
-    elif wire.run(f"SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') LIMIT 1".encode()):
-        raise LedgerExists(f"the schema {SCHEMA} in {address} holds something else; name another database.")
+        session.run(f"CREATE SCHEMA {SCHEMA}".encode())
+    elif session.run(f"SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') LIMIT 1".encode()):
+        raise LedgerExists(f"the schema {SCHEMA} in {address} holds other tables; name another database.")
 
 
-def _migrate(wire: Wire, version: int) -> None:
+def _migrate(session: Session, version: int) -> None:
     for migration in MIGRATIONS[version:]:
         for table in migration.tables:
             room = " WITH (fillfactor = 70)" if table.name in _UPDATED else ""
-            wire.run(f"{table.definition(statements.TYPES)}{room}".encode(), once=True)
+            session.run(f"{table.definition(TYPES)}{room}".encode(), once=True)
         for statement in migration.statements:
-            wire.run(statement.encode(), once=True)
+            session.run(statement.encode(), once=True)
     if version:
-        wire.run(b"UPDATE facts SET value = $1 WHERE name = 'version'", (str(VERSION),))
+        session.run(b"UPDATE facts SET value = $1 WHERE name = 'version'", (str(VERSION),))
 
 
-def _roll_back(wire: Wire, problem: BaseException) -> None:
-    """Ends a transaction, by ending the session where that has failed: the next one then gets a new session."""
+def _roll_back(session: Session, problem: BaseException) -> None:
+    """Ends a transaction. If that fails, it ends the session, and the next transaction gets a new one."""
     try:
         if isinstance(problem, psycopg.Error) or not isinstance(problem, Exception | GeneratorExit):
-            wire.close()
+            session.close()
         else:
-            wire.run(b"ROLLBACK")
+            session.run(b"ROLLBACK")
     except psycopg.Error:
-        wire.close()
+        session.close()
+
+
+# Statements: for one row plain parameters, for many rows one array per column.
+
+
+@cache
+def for_one(query: str) -> bytes:
+    """``query`` with $1, $2, ... for its question marks."""
+    first, *rest = query.split("?")
+    return (first + "".join(f"${place}{part}" for place, part in enumerate(rest, 1))).encode()
+
+
+@cache
+def for_many(query: Query) -> bytes:
+    """``query`` for every row of the arrays. Each row found comes with the place of its key in the arrays, in any order."""
+    first, *rest = query.sql.split("?")
+    inner = first + "".join(f"k.p{place}{part}" for place, part in enumerate(rest, 1))
+    names = ", ".join(f"p{place}" for place in range(1, len(rest) + 1))
+    return (
+        f"SELECT k.place, q.* FROM {_unnested(query.parameters)} WITH ORDINALITY AS k({names}, place) "
+        f"CROSS JOIN LATERAL ({inner} OFFSET 0) AS q"  # kept apart: merged into one join, a part of a key may go unused
+    ).encode()
+
+
+def insert(table: Table, *, many: bool = False, unless_there: bool = False) -> bytes:
+    return _insert(table.name, tuple(table.columns.items()), many, unless_there)
+
+
+def update(table: Table, columns: tuple[str, ...], *, many: bool = False) -> bytes:
+    """Parameters are the new values of ``columns``, then the table's key."""
+    named = tuple((name, table.columns[name]) for name in (*columns, *table.key))
+    return _update(table.name, named, len(columns), many)
+
+
+def delete(table: Table, *, many: bool = False) -> bytes:
+    """Parameters are the table's key."""
+    return _delete(table.name, tuple((name, table.columns[name]) for name in table.key), many)
+
+
+@cache
+def _insert(table: str, columns: _Columns, many: bool, unless_there: bool) -> bytes:
+    names = ", ".join(name for name, _ in columns)
+    if many:
+        rows = f"SELECT * FROM {_unnested(kind for _, kind in columns)}"
+    else:
+        rows = f"VALUES ({', '.join(f'${place}' for place in range(1, len(columns) + 1))})"
+    skip = " ON CONFLICT DO NOTHING" if unless_there else ""
+    return f"INSERT INTO {table} ({names}) {rows}{skip}".encode()
+
+
+@cache
+def _update(table: str, columns: _Columns, changed: int, many: bool) -> bytes:
+    names = [name for name, _ in columns]
+    given = {name: f"v.{name}" if many else f"${place}" for place, name in enumerate(names, 1)}
+    source = f" FROM {_unnested(kind for _, kind in columns)} AS v({', '.join(names)})" if many else ""
+    sets = ", ".join(f"{name} = {given[name]}" for name in names[:changed])
+    where = " AND ".join(f"t.{name} = {given[name]}" for name in names[changed:])
+    return f"UPDATE {table} AS t SET {sets}{source} WHERE {where}".encode()
+
+
+@cache
+def _delete(table: str, key: _Columns, many: bool) -> bytes:
+    names = [name for name, _ in key]
+    source = f" USING {_unnested(kind for _, kind in key)} AS v({', '.join(names)})" if many else ""
+    where = " AND ".join(f"t.{name} = {f'v.{name}' if many else f'${place}'}" for place, name in enumerate(names, 1))
+    return f"DELETE FROM {table} AS t{source} WHERE {where}".encode()
+
+
+def _unnested(kinds: Iterable[Kind]) -> str:
+    return f"unnest({', '.join(f'${place}::{_ARRAYS[kind]}' for place, kind in enumerate(kinds, 1))})"

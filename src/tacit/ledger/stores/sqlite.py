@@ -1,4 +1,4 @@
-"""SQLite: the embedded default. One file, write-ahead log, every commit on the disk before it is acknowledged."""
+"""The SQLite store, which is the default: one file, a write-ahead log, and every commit on the disk before it is acknowledged."""
 
 import os
 import sqlite3
@@ -10,10 +10,19 @@ from pathlib import Path
 
 from tacit.errors import LedgerDamaged, LedgerUnavailable
 from tacit.ledger.chain import Tip
-from tacit.ledger.stores import sqlite_forks
-from tacit.ledger.stores.interface import AlreadyThere, Answers, Query, Row
-from tacit.ledger.stores.origin import Origin, sealed_tip, starting_rows, tip_row
-from tacit.ledger.stores.schema import LANES, Table
+from tacit.ledger.stores import sqlite_files
+from tacit.ledger.stores.interface import (
+    LANES,
+    AlreadyThere,
+    Answers,
+    Origin,
+    Query,
+    Row,
+    Table,
+    read_tip,
+    starting_rows,
+    tip_row,
+)
 from tacit.ledger.stores.sqlite_files import connect, create, identity, named, open_file, raise_named
 
 _TIP = "SELECT position, link, at, seal FROM lanes WHERE book = ? AND lane = ?"
@@ -29,11 +38,11 @@ class SqliteStore:
         self._readers: set[int] = set()
         self._connection: sqlite3.Connection | None = None
         self._origin = self._open()
-        sqlite_forks.stores.add(self)
+        sqlite_files.stores.add(self)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, lanes: int) -> "SqliteStore":
-        """Makes a new ledger; refuses where there is anything. All of it or nothing is there afterwards."""
+        """Creates a new ledger, whole or not at all. Raises LedgerExists if the file exists."""
         create(Path(path), starting_rows(lanes))
         return cls(path)
 
@@ -65,10 +74,10 @@ class SqliteStore:
                 self._readers.discard(id(connection))
 
     def connection(self) -> sqlite3.Connection:
-        """The writers' connection, for whoever holds the lock."""
+        """The writers' connection. The caller must hold the lock."""
         self._refuse_if_closed()
         if self._connection is None and self._open() != self._origin:
-            raise LedgerDamaged(f"in {self.path} there is another ledger now than the one that was opened.")
+            raise LedgerDamaged(f"{self.path} now holds another ledger than the one that was opened.")
         if self._connection is None:
             raise LedgerUnavailable(f"the ledger in {self.path} could not be opened again; nothing may be released.")
         return self._connection
@@ -90,9 +99,7 @@ class SqliteStore:
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            raise LedgerUnavailable(
-                f"the ledger in {self.path} was closed here; nothing may be released. Open it again."
-            )
+            raise LedgerUnavailable(f"the ledger in {self.path} is closed; nothing may be released. Open it again.")
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -105,15 +112,15 @@ class SqliteStore:
         return origin
 
     def still_there(self) -> None:
-        """Refuses to write to a file that was moved, replaced or removed: others would charge the one in its place."""
+        """Refuses to write to a file that was moved, replaced or removed: others would charge the file in its place."""
         if identity(self.path) != self._identity:
             raise LedgerUnavailable(
-                f"at {self.path} there is another file now than the one that was opened; nothing was charged. Open it anew."
+                f"{self.path} is now another file than the one that was opened; nothing was charged. Open it again."
             )
 
 
 class _Asking:
-    """One statement for each key: SQLite is in this process, and a question costs no journey."""
+    """One statement for each key: SQLite runs in this process, so a question costs no round trip."""
 
     _connection: sqlite3.Connection
 
@@ -164,7 +171,7 @@ class SqliteWriter(_Asking):
             self._end(problem)
 
     def _end(self, problem: BaseException) -> None:
-        """Rolls back, lets the next one in, and gives SQLite's errors the ledger's names."""
+        """Rolls back, releases the lock, and raises SQLite's errors as the ledger's own."""
         with suppress(sqlite3.Error, AttributeError):  # a full disk has rolled back already; there may be no connection
             self._connection.execute("ROLLBACK")
         self._store.lock.release()
@@ -173,7 +180,7 @@ class SqliteWriter(_Asking):
 
     def _tip(self, lane: int) -> Tip:
         row = self._connection.execute(_TIP, (self._book, lane)).fetchone()
-        return sealed_tip(self._book, lane, row)
+        return read_tip(self._book, lane, row)
 
     def insert(self, table: Table, rows: Sequence[Row], *, unless_there: bool = False) -> None:
         try:

@@ -1,19 +1,34 @@
-"""SQLite files: made all at once, opened as the ledger wants them, copied while in use; SQLite's errors as the ledger's own."""
+"""SQLite files of ledgers: created whole, opened with the right settings, copied while in use, and safe across forks.
+
+SQLite and forks: a child inherits what SQLite believes about its locks, but not the locks. After the parent is gone, others change
+the file while the child believes it is locked, and the file may be damaged. So no connection may be open during a fork. Writers'
+connections are closed before a fork, when their transaction is over, and opened again when they are needed. A reader cannot be
+closed while somebody uses it; if one is open, the child may not use that file at all.
+"""
 
 import os
 import sqlite3
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 from urllib.parse import quote
+from weakref import WeakSet
 
 from tacit.errors import LedgerDamaged, LedgerError, LedgerExists, LedgerMissing, LedgerUnavailable
-from tacit.ledger.stores import sqlite_forks
-from tacit.ledger.stores.interface import Row
-from tacit.ledger.stores.origin import Origin, check_version, found_origin, version_of
-from tacit.ledger.stores.schema import MIGRATIONS, VERSION, Kind, Table
+from tacit.ledger.stores.interface import (
+    MIGRATIONS,
+    VERSION,
+    Kind,
+    Origin,
+    Row,
+    Table,
+    check_version,
+    read_origin,
+    version_of,
+)
 
 TYPES: Mapping[Kind, str] = {"int": "INTEGER", "text": "TEXT", "bytes": "BLOB"}
 _PATIENCE = 60.0  # seconds to wait for another process's transaction
@@ -31,13 +46,13 @@ _REASONS = {
     sqlite3.SQLITE_IOERR: "the disk failed to read or write",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
     sqlite3.SQLITE_CORRUPT: "its pages contradict each other",
-    sqlite3.SQLITE_NOTADB: "it is no database",
+    sqlite3.SQLITE_NOTADB: "it is not a database",
     sqlite3.SQLITE_CONSTRAINT: "two rows have one key",
 }
 
 
 def create(path: Path, rows: Iterable[tuple[Table, Row]]) -> None:
-    """A new ledger with its first rows. It is made under another name and put in place whole: nobody ever sees half of it."""
+    """Creates a ledger with its first rows under another name, then puts it in place, so nobody ever sees half of it."""
 
     def fill(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -52,7 +67,7 @@ def create(path: Path, rows: Iterable[tuple[Table, Row]]) -> None:
 
 
 def back_up(path: str | os.PathLike[str], copy: str | os.PathLike[str]) -> None:
-    """A copy of a ledger as it is at one moment, also while it is in use. A plain copy of the file would lack its log."""
+    """Copies a ledger as it is at one moment, also while it is in use. A plain copy of the file would lack its log."""
     with named(Path(path)):
         source, _ = open_file(Path(path))
         with closing(source):
@@ -60,18 +75,20 @@ def back_up(path: str | os.PathLike[str], copy: str | os.PathLike[str]) -> None:
 
 
 def identity(path: Path) -> tuple[int, int]:
-    """Which file it is, whatever its name. Refuses one with two names: each would have a log of its own, and two budgets."""
+    """Which file it is, by device and number. Refuses a file with two names: each would have its own log, and its own budget."""
     try:
         found = path.stat()
         if found.st_nlink > 1:
-            for draft in path.parent.glob(f".{path.name}.????????"):  # of a creation that was killed at its last step
-                with suppress(FileNotFoundError):  # whoever is creating it has just removed it
+            for draft in path.parent.glob(
+                f".{path.name}.????????"
+            ):  # left by a creation that was killed at its last step
+                with suppress(FileNotFoundError):  # its creator has just removed it
                     if draft.samefile(path):
                         draft.unlink()
             found = path.stat()
     except OSError as problem:
         raise LedgerUnavailable(
-            f"the ledger is not at {path} any more ({problem.strerror}); nothing may be released. Put it back."
+            f"the ledger is no longer at {path} ({problem.strerror}); nothing may be released. Put it back."
         ) from problem
     if found.st_nlink > 1:
         raise LedgerUnavailable(f"the file {path} has a second name (a hard link); a ledger has one. Remove the other.")
@@ -79,12 +96,12 @@ def identity(path: Path) -> tuple[int, int]:
 
 
 def open_file(path: Path) -> tuple[sqlite3.Connection, Origin]:
-    """A connection to the ledger in this file, brought up to date, and what it says it is."""
+    """A connection to the ledger in this file, migrated to this version, and the ledger's origin."""
     if path.is_dir():
         raise LedgerMissing(f"{path} is a folder; a ledger is a file.")
     if not path.is_file():
         raise LedgerMissing(f"there is no ledger at {path}. Create one with `tacit ledger init {path}`.")
-    # The file is never opened but by SQLite: closing another handle of it would drop the locks that this process holds on it.
+    # Only SQLite ever opens the file: closing another handle of it would drop the locks that this process holds on it.
     with named(path):
         identity(path)
         with _no_database(path):  # a pragma may already read the file
@@ -93,20 +110,21 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, Origin]:
             version = _stated(connection, path)
             check_version(version)
             if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
-                raise LedgerUnavailable(f"the ledger in {path} cannot have a write-ahead log here. Use a local disk.")
+                raise LedgerUnavailable(f"SQLite cannot keep a write-ahead log for {path}. Use a local disk.")
             if version < VERSION:
                 connection.execute("BEGIN IMMEDIATE")
                 migrate(connection, stated_version(connection) or 0)
                 connection.execute("COMMIT")
             _check_tables(connection, path)
-            return connection, found_origin(dict(connection.execute("SELECT name, value FROM facts")))
+            return connection, read_origin(dict(connection.execute("SELECT name, value FROM facts")))
         except BaseException:
             connection.close()
             raise
 
 
 def connect(path: Path, *, mode: str) -> sqlite3.Connection:
-    sqlite_forks.check_file(path)
+    """A connection with the settings that a ledger needs."""
+    check_file(path)
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode={mode}",
         uri=True,
@@ -128,7 +146,7 @@ def connect(path: Path, *, mode: str) -> sqlite3.Connection:
 
 
 def stated_version(connection: sqlite3.Connection) -> int | None:
-    """The version of the ledger in this database; None where there is none."""
+    """The version of the ledger in this database; None if it holds no ledger."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone() is None:
         return None
     found = connection.execute("SELECT value FROM facts WHERE name = 'version'").fetchone()
@@ -136,11 +154,12 @@ def stated_version(connection: sqlite3.Connection) -> int | None:
 
 
 def definition(table: Table) -> str:
-    """The statement that makes a table. PostgreSQL has no row numbers to leave out, so this is SQLite's alone."""
+    """The statement that creates a table. Only SQLite has row numbers to leave out."""
     return f"{table.definition(TYPES)} WITHOUT ROWID" if table.by_key else table.definition(TYPES)
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
+    """Runs the steps from this version to the newest."""
     for migration in MIGRATIONS[version:]:
         for table in migration.tables:
             connection.execute(definition(table))
@@ -152,7 +171,7 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """SQLite's errors as the ledger's own. The message names the file and SQLite's reason, no value."""
+    """Raises SQLite's errors as the ledger's own. The message names the file and SQLite's reason, and no value."""
     try:
         yield
     except LedgerError:
@@ -162,17 +181,17 @@ def named(path: Path) -> Iterator[None]:
 
 
 def raise_named(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> NoReturn:
-    """SQLite's own words may quote a value (a text that is no UTF-8), so only its code is told."""
+    """Raises the ledger's error for one of SQLite's, with its code only: SQLite's own text may quote a value."""
     code = getattr(problem, "sqlite_errorcode", None)
     if isinstance(problem, sqlite3.Error):
         problem.args = ()  # it stays reachable as the context of what is raised here
     reason = "a value is not of its kind" if code is None else _REASONS.get(code & 0xFF, f"SQLite's error {code}")
     if code is None or code & 0xFF in _DAMAGE:
         raise LedgerDamaged(
-            f"the ledger in {path} is damaged ({reason}); nothing was charged. Run `tacit ledger check`, restore a backup."
+            f"the ledger in {path} is damaged ({reason}); nothing was charged. Run `tacit ledger check`, then restore a backup."
         ) from None
     raise LedgerUnavailable(
-        f"the ledger in {path} cannot be used now ({reason}); nothing may be released. Mend the cause, then try again."
+        f"the ledger in {path} cannot be used now ({reason}); nothing may be released. Fix the cause, then try again."
     ) from problem
 
 
@@ -186,7 +205,7 @@ def _stated(connection: sqlite3.Connection, path: Path) -> int:
 
 @contextmanager
 def _no_database(path: Path) -> Iterator[None]:
-    """A file of something else is no damaged ledger."""
+    """Raises LedgerMissing for a file that is not a SQLite database: it is no damaged ledger."""
     try:
         yield
     except sqlite3.DatabaseError as problem:
@@ -194,21 +213,21 @@ def _no_database(path: Path) -> Iterator[None]:
             raise
         problem.args = ()
         raise LedgerMissing(
-            f"{path} holds no ledger: it is no SQLite file, or was never finished. Name another file."
+            f"{path} holds no ledger: it is not a SQLite file, or was never finished. Name another file."
         ) from None
 
 
 def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """That nothing counts twice rests on the tables' own constraints: they have to be as they were made."""
+    """Raises LedgerDamaged if the tables were altered: their constraints ensure that nothing counts twice."""
     found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
     wanted = {definition(table) for migration in MIGRATIONS for table in migration.tables}
     wanted |= {statement for migration in MIGRATIONS for statement in migration.statements}
     if not wanted <= found:
-        raise LedgerDamaged(f"the tables in {path} are not those that a ledger was made with. Restore a backup.")
+        raise LedgerDamaged(f"the tables in {path} are not those of a ledger. Restore a backup.")
 
 
 def _put(path: Path, fill: Callable[[sqlite3.Connection], object]) -> None:
-    """A database in a file that does not exist yet, readable by its owner only, on the disk before this returns."""
+    """Puts a database into a file that does not exist yet, readable by its owner only, on the disk before this returns."""
     if not path.parent.is_dir():
         raise LedgerMissing(f"the folder {path.parent} does not exist; a ledger can only be created in one that does.")
     if path.exists():
@@ -221,13 +240,13 @@ def _put(path: Path, fill: Callable[[sqlite3.Connection], object]) -> None:
                 fill(connection)
             _sync(draft)
             try:
-                os.link(draft, path)  # unlike a renaming, it never takes the place of another file
+                os.link(draft, path)  # unlike a rename, it never replaces another file
             except FileExistsError:
                 _refuse_what_is_there(path)
             _sync(path.parent)
     except OSError as problem:
         raise LedgerUnavailable(
-            f"no ledger can be created at {path} ({problem.strerror}). Name another place."
+            f"a ledger cannot be created at {path} ({problem.strerror}). Name another place."
         ) from problem
     finally:
         for ending in ("", "-wal", "-shm"):
@@ -239,8 +258,8 @@ def _refuse_what_is_there(path: Path) -> NoReturn:
         connection, _ = open_file(path)
         connection.close()
     except LedgerMissing:
-        raise LedgerExists(f"{path} is there and holds something else; name a file that does not exist yet.") from None
-    raise LedgerExists(f"there is a ledger in {path} already. Open it, or name another place.")
+        raise LedgerExists(f"{path} exists and is not a ledger; name a file that does not exist yet.") from None
+    raise LedgerExists(f"{path} already holds a ledger. Open it, or name another file.")
 
 
 def _sync(path: Path) -> None:
@@ -249,3 +268,62 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+class Forkable(Protocol):
+    """A store with connections."""
+
+    path: Path
+
+    def pause(self) -> None:
+        """Waits for the running transaction, closes its connection, and lets no other begin."""
+        ...
+
+    def resume(self) -> None:
+        """Lets transactions begin again."""
+        ...
+
+    def is_read(self) -> bool:
+        """Whether a reader is open."""
+        ...
+
+
+stores: "WeakSet[Forkable]" = WeakSet()
+_one_fork_at_a_time = threading.Lock()
+_paused: list[Forkable] = []
+_forbidden: set[tuple[int, int]] = set()  # files, by device and number
+
+
+def check_file(path: Path) -> None:
+    """Refuses a file that was being read when this process was forked."""
+    if _forbidden and path.exists() and _identity(path) in _forbidden:
+        raise LedgerUnavailable(
+            f"this process was forked while the ledger in {path} was being read, and cannot use it safely; nothing may be "
+            "released. Fork earlier, or start processes with `spawn`."
+        )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _before() -> None:
+    _one_fork_at_a_time.acquire()
+    for store in sorted(stores, key=id):
+        store.pause()
+        _paused.append(store)
+
+
+def _in_parent() -> None:
+    while _paused:
+        _paused.pop().resume()
+    _one_fork_at_a_time.release()
+
+
+def _in_child() -> None:
+    _forbidden.update(_identity(store.path) for store in _paused if store.is_read() and store.path.exists())
+    _in_parent()
+
+
+os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

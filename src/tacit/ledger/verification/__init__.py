@@ -1,1 +1,288 @@
-"""Whether a ledger is what was written: from its store, or by a third party from an exported file alone."""
+"""The check of a whole ledger: every row of every table against what the entries say, in one pass and little memory.
+
+It finds rows that were altered, lost, moved or inserted. Two things only a noted head can show: that the latest entries were cut
+off together with all traces of them, and that somebody rewrote everything after some entry and mended every sum and link. A
+stored release that was removed leaves no trace; its charge does. A third party can check an exported file alone (`export`).
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from tacit.errors import InvalidParameter, LedgerDamaged, LedgerError
+from tacit.ledger.book import check_head
+from tacit.ledger.chain import Head, digest
+from tacit.ledger.entries import BOOK as PRIVACY
+from tacit.ledger.entries import TEXT
+from tacit.ledger.records import DisplayState
+from tacit.ledger.stores import Target, open_store
+from tacit.ledger.stores.interface import (
+    ACCOUNTS,
+    BATCHES,
+    BOOKS,
+    CLOSED,
+    CONSENTS,
+    DISPLAYS,
+    ENGAGEMENTS,
+    ENTRIES,
+    MAIL,
+    OFFERS,
+    REFUSALS,
+    RELEASES,
+    SUBJECTS,
+    LedgerStore,
+    Query,
+    Reader,
+    Row,
+    Table,
+)
+from tacit.ledger.stores.interface import IMPRESSIONS as IMPRESSION_ROWS
+from tacit.ledger.tally import BOOK as IMPRESSIONS
+from tacit.ledger.verification.books import LEDGER, Fault, Findings, ImpressionVerifier, Notes, PrivacyVerifier
+
+Progress = Callable[[int, int], None]  # entries of both books that were checked, and all of them
+
+_FACTS = {"ledger", "lanes", "created", "version"}
+_BATCH = 2_000  # rows between two questions to the store
+_MOST_TEXTS = 20_000
+_MOST_BYTES = 32 * 1024 * 1024  # of stored releases in memory, or one of them if that is larger
+_ENTRIES = (
+    "SELECT e.number, e.subject, e.release_id, e.at, e.guarantee, e.amount, e.delta, e.unprotected, e.total, e.total_delta, "
+    "e.total_unprotected, e.windowed, e.link, s.name FROM entries e LEFT JOIN subjects s ON s.number = e.number ORDER BY e.number"
+)
+_SUBJECTS = f"SELECT {', '.join(SUBJECTS.columns)} FROM subjects ORDER BY number"
+_LANES = "SELECT lane, position, link, at, seal FROM lanes WHERE book = ?"
+_RELEASES = (
+    "SELECT r.entry, length(r.content), r.seal, e.release_id FROM releases r "
+    "LEFT JOIN entries e ON e.number = r.entry ORDER BY r.entry"
+)
+_CONTENT = Query("SELECT content FROM releases WHERE entry = ?", ("int",))
+_IMPRESSIONS = (
+    "SELECT i.number, i.id, i.account, i.day, i.micros, i.link, a.item FROM impressions i "
+    "LEFT JOIN accounts a ON a.number = i.account ORDER BY i.number"
+)
+# The tables beside the books, and the book that a finding names. Their rows are in no chain and are deleted on purpose, so a
+# missing row is no finding, and an altered one is found by its seal. Nothing that is counted or owed rests on them.
+_BESIDE = (
+    (OFFERS, IMPRESSIONS),
+    (BATCHES, IMPRESSIONS),
+    (REFUSALS, IMPRESSIONS),
+    (DISPLAYS, LEDGER),
+    (MAIL, LEDGER),
+    (CLOSED, LEDGER),
+    (ENGAGEMENTS, IMPRESSIONS),
+)
+_UNIQUE = (
+    *((columns, table) for table in (ENTRIES, IMPRESSION_ROWS, SUBJECTS, ACCOUNTS) for columns in table.unique),
+    *((table.key, table) for table in (CONSENTS, *(table for table, _ in _BESIDE))),
+)
+_STRAY_ENGAGEMENTS = (  # those that belong to no impression of their item
+    "SELECT 1 FROM engagements e LEFT JOIN impressions i ON i.id = e.id LEFT JOIN accounts a ON a.number = i.account "
+    "WHERE a.item IS NULL OR a.item <> e.item OR e.bit NOT IN (0, 1) LIMIT 1"
+)
+_ACCOUNTS = f"SELECT {', '.join(ACCOUNTS.columns)} FROM accounts ORDER BY number"
+_CONSENTS = f"SELECT {', '.join(CONSENTS.columns)} FROM consents ORDER BY number"
+
+
+def check(
+    store_or_target: LedgerStore | Target, *, head: Head | None = None, progress: Progress | None = None
+) -> Findings:
+    """All that is wrong with a ledger; with a ``head``, also what it lost since the head was noted.
+
+    Damage is a finding, however bad. Raises LedgerMissing if there is no ledger to check.
+    """
+    if head is not None:
+        check_head(head)
+    if not isinstance(store_or_target, (str, os.PathLike)):
+        return _Check(store_or_target, head, progress).run()
+    try:
+        store = open_store(store_or_target)
+    except InvalidParameter:
+        raise  # the address is wrong, not the ledger
+    except (LedgerDamaged, ValueError) as problem:  # a version that is no number, too
+        return Findings(0, 0, 0, (Fault(LEDGER, f"it cannot be opened: {_one_line(problem)}"),))
+    try:
+        return _Check(store, head, progress).run()
+    finally:
+        store.close()
+
+
+class _Check:
+    def __init__(self, store: LedgerStore, head: Head | None, progress: Progress | None) -> None:
+        self._store, self._progress, self._notes = store, progress, Notes()
+        self._texts = _Texts()
+        self._privacy = PrivacyVerifier(store.ledger, store.lanes, self._texts, self._notes, head=head)
+        self._impressions = ImpressionVerifier(store.ledger, store.lanes, self._notes, head=head)
+        self._done = self._all = 0
+
+    def run(self) -> Findings:
+        parts: list[tuple[str, Callable[[Reader], None]]] = [
+            (LEDGER, self._file),
+            (LEDGER, self._foundations),
+            (PRIVACY, self._entries),
+            (PRIVACY, self._releases),
+            (IMPRESSIONS, self._all_impressions),
+            (LEDGER, self._tables_beside),
+        ]
+        for book, part in parts:
+            try:
+                with self._store.read() as reader:
+                    part(reader)
+            except LedgerError as problem:  # only its code: the text may quote what could not be read
+                self._notes.add(book, f"it cannot be read to its end ({problem.code}).")
+            except (TypeError, ValueError, ArithmeticError, AttributeError):  # such as a text in the place of a number
+                self._notes.add(book, "it cannot be read to its end: it holds values of the wrong kind.")
+        privacy, impressions, notes = self._privacy, self._impressions, self._notes
+        return Findings(privacy.entries, privacy.subjects, impressions.impressions, notes.findings, notes.more)
+
+    def _file(self, reader: Reader) -> None:
+        for damage in reader.damage():
+            self._notes.add(LEDGER, f"the database finds its own files damaged: {_one_line(damage)}")
+
+    def _foundations(self, reader: Reader) -> None:
+        """Facts, books and texts. The ledger's id and lanes are not checked here: every link rests on them."""
+        facts: dict[Any, Any] = dict(reader.stream("SELECT name, value FROM facts"))
+        if set(facts) != _FACTS or not _is_time(facts["created"]):
+            self._notes.add(LEDGER, "the facts about the ledger are not those it was created with.")
+        for book, position in reader.stream("SELECT book, position FROM lanes"):
+            if book not in BOOKS:
+                self._notes.add(LEDGER, "there is a stored end of a lane of a book that does not exist.")
+            self._all += position if type(position) is int else 0
+        for key, text in reader.stream("SELECT digest, text FROM texts"):
+            if type(key) is not bytes or type(text) is not str or digest(text) != key:
+                self._notes.add(PRIVACY, "a text of terms or of a guarantee is not what was written.")
+        for columns, table in _UNIQUE:
+            for _ in reader.stream(f"SELECT 1 FROM {table.name} GROUP BY {', '.join(columns)} HAVING count(*) > 1"):
+                self._notes.add(LEDGER, f"two rows of {table.name} have one key: something was counted twice.")
+        for _ in reader.stream("SELECT digest FROM texts EXCEPT SELECT guarantee FROM entries"):
+            self._notes.add(PRIVACY, "there is a text of terms or of a guarantee that no entry refers to.")
+
+    def _entries(self, reader: Reader) -> None:
+        entry = self._privacy.entry
+        for batch in _batches(reader.stream(_ENTRIES)):
+            self._texts.prepare(reader, (row[4] for row in batch))
+            for row in batch:
+                entry(row[:13], row[13])
+            self._tell(len(batch))
+        for row in reader.stream(_SUBJECTS):
+            self._privacy.subject(row)
+        self._privacy.chain.compare(reader.stream(_LANES, (PRIVACY,)))
+        self._privacy.chain.reaches_head()
+
+    def _releases(self, reader: Reader) -> None:
+        for batch in _batches(reader.stream(_RELEASES)):
+            for part in _not_too_large(batch):
+                contents = reader.ask(_CONTENT, [(row[0],) for row in part])()
+                for (entry, _, seal, release_id), content in zip(part, contents, strict=True):
+                    self._release(entry, seal, release_id, None if content is None else content[0])
+
+    def _release(self, entry: int, seal: object, release_id: object, content: object) -> None:
+        position, lane = divmod(entry, self._store.lanes)
+        if not release_id:
+            self._notes.add(PRIVACY, "there is a stored release that was never charged.", lane, position)
+        if not RELEASES.is_sealed((entry, content, seal)):
+            self._notes.add(PRIVACY, "the stored release of this entry is not what was written.", lane, position)
+
+    def _all_impressions(self, reader: Reader) -> None:
+        impression = self._impressions.impression
+        for batch in _batches(reader.stream(_IMPRESSIONS)):
+            for row in batch:
+                impression(row[:6], row[6])
+            self._tell(len(batch))
+        for row in reader.stream(_ACCOUNTS):
+            self._impressions.account(row)
+        self._impressions.chain.compare(reader.stream(_LANES, (IMPRESSIONS,)))
+        self._impressions.chain.reaches_head()
+
+    def _tables_beside(self, reader: Reader) -> None:
+        """The tables beside the books, each kind of fault once."""
+        for table, book in _BESIDE:
+            rows = reader.stream(f"SELECT {', '.join(table.columns)} FROM {table.name}")
+            if not all(_is_intact(table, row) for row in rows):
+                self._notes.add(book, f"{table.noun} is not what was written.")
+        granted_before, day_before = 0, 0
+        for number, row in enumerate(reader.stream(_CONSENTS), 1):
+            _, granted, day, _ = row
+            repeated = number > 1 and granted == granted_before  # only a refusal repeats, and it keeps its first day
+            sealed = CONSENTS.is_sealed(row) and row[0] == number and day >= day_before
+            if not sealed or (repeated and (granted, day) != (0, day_before)):
+                self._notes.add(LEDGER, "the consents are not those that were written.")
+                break
+            granted_before, day_before = granted, day
+        for _ in reader.stream(_STRAY_ENGAGEMENTS):
+            self._notes.add(IMPRESSIONS, "there is an engagement that belongs to no impression of its item.")
+
+    def _tell(self, more: int) -> None:
+        self._done += more
+        if self._progress is not None:
+            self._progress(self._done, max(self._all, self._done))
+
+
+class _Texts:
+    """Texts by digest. It asks for many at a time, and does not hold all of them in memory."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, str | None] = {}
+
+    def prepare(self, reader: Reader, keys: Iterable[Any]) -> None:
+        """Reads those texts that are not known yet."""
+        needed = {key for key in keys if type(key) is bytes}
+        if len(self._known) > _MOST_TEXTS:
+            self._known.clear()
+        wanted = [(key,) for key in needed if key not in self._known]
+        if not wanted:
+            return
+        for (key,), row in zip(wanted, reader.ask(TEXT, wanted)(), strict=True):
+            self._known[key] = None if row is None else row[0]
+
+    def __call__(self, key: bytes) -> str | None:
+        return self._known.get(key)
+
+
+def _is_intact(table: Table, row: Row) -> bool:
+    """Whether a row of a table beside the books is as it was written, and holds what such a row holds."""
+    if table is CLOSED:
+        return type(row[0]) is str and row[0].isprintable() and row[0] != ""
+    if not table.is_sealed(row):
+        return False
+    try:
+        if table is OFFERS:
+            return type(json.loads(row[1])) is list
+        return table is not DISPLAYS or DisplayState(row[4]) in DisplayState
+    except ValueError:
+        return False
+
+
+def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    rows = iter(rows)
+    while batch := list(islice(rows, _BATCH)):
+        yield batch
+
+
+def _not_too_large(rows: list[Row]) -> Iterator[list[Row]]:
+    """Rows whose contents, of the lengths in their second column, may be in memory together."""
+    part: list[Row] = []
+    size = 0
+    for row in rows:
+        if part and size + row[1] > _MOST_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(row)
+        size += row[1]
+    if part:
+        yield part
+
+
+def _is_time(text: object) -> bool:
+    try:
+        datetime.fromisoformat(str(text))
+    except ValueError:
+        return False
+    return True
+
+
+def _one_line(problem: object) -> str:
+    return " ".join(str(problem).split())

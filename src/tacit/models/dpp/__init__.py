@@ -1,23 +1,16 @@
-"""Determinantal point processes: laws by enumeration and samplers, in floats and without privacy noise of their own."""
+"""Determinantal point processes: laws by enumeration, and samplers in floats. They add no privacy noise of their own."""
 
 from typing import TYPE_CHECKING
 
-from tacit.loading import on_demand
+from tacit.loading import lazy
 
 if TYPE_CHECKING:
-    from tacit.models.dpp.dense import DenseSampler
-    from tacit.models.dpp.greedy import greedy_map
-    from tacit.models.dpp.split import SplitSampler
-    from tacit.models.dpp.tempered import TemperedSampler
-    from tacit.models.dpp.unconstrained import UnconstrainedSampler
-
-_HOMES = {
-    "dense": ["DenseSampler"],
-    "greedy": ["greedy_map"],
-    "split": ["SplitSampler"],
-    "tempered": ["TemperedSampler"],
-    "unconstrained": ["UnconstrainedSampler"],
-}
+    from tacit.models.dpp.samplers import DenseSampler, SplitSampler, UnconstrainedSampler
+    from tacit.models.dpp.tempered import TemperedSampler, greedy_map
+else:
+    __getattr__, __dir__ = lazy(
+        __name__, samplers="DenseSampler SplitSampler UnconstrainedSampler", tempered="TemperedSampler greedy_map"
+    )
 
 __all__ = [
     "DenseSampler",
@@ -26,6 +19,3 @@ __all__ = [
     "UnconstrainedSampler",
     "greedy_map",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES)

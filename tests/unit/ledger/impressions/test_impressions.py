@@ -13,13 +13,10 @@ from tacit.errors import (
     InvalidParameter,
     LedgerDamaged,
 )
-from tacit.ledger.amounts import MOST
-from tacit.ledger.chain import digest, lane_of
-from tacit.ledger.clock import DAY
-from tacit.ledger.impression_rows import lane_of_impression
-from tacit.ledger.impressions import ImpressionLedger
-from tacit.ledger.reporting import MOST_MICROS, Counted, Report
-from tacit.ledger.totals import ItemTotal, month
+from tacit.ledger.budgets import MOST
+from tacit.ledger.chain import DAY, digest, lane_of
+from tacit.ledger.impressions import ImpressionLedger, Report
+from tacit.ledger.tally import MOST_MICROS, Counted, ItemTotal, lane_of_impression, month
 from tests.unit.ledger.impression_reference import faults, rows
 from tests.unit.ledger.impressions_made import Hands, kinds, number
 

@@ -17,11 +17,10 @@ from tacit.errors import (
 )
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger.budgets import Budget
-from tacit.ledger.impression_rows import seal_of_account
 from tacit.ledger.impressions import ImpressionLedger
 from tacit.ledger.privacy import PrivacyLedger
-from tacit.ledger.reporting import Counted
-from tacit.ledger.totals import ItemTotal
+from tacit.ledger.stores.interface import ACCOUNTS
+from tacit.ledger.tally import Counted, ItemTotal
 from tests.unit.ledger.impression_reference import alter, faults, rows
 from tests.unit.ledger.impressions_made import Hands, kinds
 
@@ -89,7 +88,7 @@ def test_no_two_rows_change_places_without_a_trace(filled: ImpressionLedger, pat
 def reseal(path: Path) -> None:
     """What somebody does who knows the seals: they tell of accidents, the impressions themselves of intent."""
     for row in rows(path, "SELECT number, item, lane, impressions, micros FROM accounts"):
-        alter(path, f"UPDATE accounts SET seal = x'{seal_of_account(*row).hex()}' WHERE number = {row[0]}")
+        alter(path, f"UPDATE accounts SET seal = x'{ACCOUNTS.seal_of(*row).hex()}' WHERE number = {row[0]}")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tacit.models.cross_domain.edges import Edges
-from tacit.models.cross_domain.legs import Leg, Legs
+from tacit.models.cross_domain.similarities import Leg, Legs
 
 Profile = dict[int, float]
 

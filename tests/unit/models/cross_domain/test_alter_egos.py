@@ -9,8 +9,7 @@ from scipy.sparse import csr_array
 
 from tacit.errors import InvalidParameter
 from tacit.models.cross_domain.alter_egos import AlterEgos, alter_egos, replacements, several_replacements
-from tacit.models.cross_domain.layers import layers
-from tacit.models.cross_domain.legs import pruned
+from tacit.models.cross_domain.similarities import layers, pruned
 from tacit.models.cross_domain.x_sim import XSim, x_sim
 from tests.unit.models.cross_domain.slow_paths import EXAMPLE, drawn_ratings, edges_by_pairs, matrix, profiles_of
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.averages import (
+from tacit.models.cross_domain.alter_egos import (
     column_means,
     global_mean,
     item_average,

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy import sparse
 
-from tacit.models.cross_domain.cleaning import capped
-from tacit.models.cross_domain.temporal import MISSING
+from tacit.models.cross_domain.alter_egos import MISSING
+from tacit.models.cross_domain.edges import capped
 
 
 def test_a_rating_without_a_time_counts_as_the_earliest() -> None:

@@ -9,10 +9,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.factor_posterior import FactorPosterior, factor_posterior
-from tacit.models.cross_domain.offsets import Offsets
-from tacit.models.cross_domain.settings import TransferSettings
-from tacit.models.cross_domain.transfer import NO_TRANSFER, OF_WHAT, remark_on
+from tacit.models.cross_domain.transfer import NO_TRANSFER, OF_WHAT, Offsets, TransferSettings, remark_on
+from tacit.models.cross_domain.transfer_models import FactorPosterior, factor_posterior
 
 SETTINGS = TransferSettings(centre=3.0, taste=0.2)
 
@@ -96,7 +94,7 @@ def test_without_anybody_in_both_domains_no_direction_crosses_and_that_is_said(s
         assert made.directions >= 2
         assert made.crossing == 0
         assert made.remark == remark_on(made.directions, 0)
-        assert "nothing but averages" in made.remark
+        assert "only averages" in made.remark
         in_source = np.square(made.loadings[:20]).sum(axis=0)
         in_target = np.square(made.loadings[20:]).sum(axis=0)
         assert (np.minimum(in_source, in_target) <= 1e-12 * np.maximum(in_source, in_target)).all()
@@ -247,7 +245,7 @@ def test_items_off_the_head_are_predicted_by_their_offsets_and_their_ratings_sti
 
 
 def test_many_users_at_once_get_what_each_gets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.models.cross_domain.factor_posterior._CHUNK", 7)  # several stretches of users
+    monkeypatch.setattr("tacit.models.cross_domain.transfer_models._CHUNK", 7)  # several stretches of users
     world = planted(60)
     made, table = model(world), world.ratings.toarray()
     users, items = np.repeat(np.arange(60)[::-1], 3), np.tile([1, 25, 39], 60)

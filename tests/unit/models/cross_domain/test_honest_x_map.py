@@ -8,9 +8,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.honest_x_map import HonestXMap, honest_x_map
-from tacit.models.cross_domain.settings import TransferSettings
-from tacit.models.cross_domain.transfer import NO_TRANSFER
+from tacit.models.cross_domain.transfer import NO_TRANSFER, TransferSettings
+from tacit.models.cross_domain.transfer_models import HonestXMap, honest_x_map
 
 OWN = TransferSettings(centre=None)
 NO_NOISE = (0.0, 0.0, 0.0, 0.0)
@@ -73,7 +72,7 @@ def test_what_is_dissimilar_moves_the_other_way_by_its_size() -> None:
 
 
 def test_many_users_at_once_get_what_each_gets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.models.cross_domain.honest_x_map._CHUNK", 4)
+    monkeypatch.setattr("tacit.models.cross_domain.transfer_models._X_MAP_CHUNK", 4)
     rng = np.random.default_rng(9)
     table = np.where(rng.random((11, 6)) < 0.6, rng.integers(1, 6, (11, 6)), 0).astype(float)
     made, users, items = small(), np.repeat(np.arange(11)[::-1], 6), np.tile(np.arange(6), 11)
@@ -91,7 +90,7 @@ def test_where_only_noise_lies_between_the_domains_nothing_is_replaced() -> None
         made = small(gram=taste + upper + np.triu(upper, 1).T, sigmas=(20.0, 1.0, 1.0, 1.0))
         assert made.directions > 0
         assert made.crossing == 0
-        assert "nothing but averages" in made.remark
+        assert "only averages" in made.remark
         assert set(made.replacements.tolist()) == {-1}
         assert np.array_equal(made.predict([0, 1], [5.0, 1.0]), made.offsets.predict([0, 1], [5.0, 1.0]))
         assert (made.predict([0, 4], [1.0, 5.0]) != made.offsets.predict([0, 4], [1.0, 5.0])).any()

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain import item_based as module
-from tacit.models.cross_domain import weighted_sums
-from tacit.models.cross_domain.alter_egos import AlterEgos
-from tacit.models.cross_domain.item_based import item_based
-from tacit.models.cross_domain.temporal import MISSING
+from tacit.models.cross_domain import alter_egos
+from tacit.models.cross_domain import alter_egos as module
+from tacit.models.cross_domain.alter_egos import MISSING, AlterEgos, item_based
 from tests.unit.models.cross_domain.slow_paths import (
     EXAMPLE,
     cosine,
@@ -120,7 +118,7 @@ def test_parts_give_the_same_as_the_whole(
     ready = item_based(ratings, 3)
     whole = ready.predict(egos, users, items, SCALE, k=3, similar=similar)
     monkeypatch.setattr(module, "_CELLS", cells)
-    monkeypatch.setattr(weighted_sums, "_ENTRIES", entries)
+    monkeypatch.setattr(alter_egos, "_ENTRIES", entries)
     parts = ready.predict(egos, users, items, SCALE, k=3, similar=similar)
     np.testing.assert_allclose(parts, whole, rtol=0.0, atol=1e-13)
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.layers import Layer, layers
-from tacit.models.cross_domain.similarities import edges_of
+from tacit.models.cross_domain.similarities import Layer, edges_of, layers
 from tests.unit.models.cross_domain.slow_similarities import EXAMPLE, slow_edges, slow_layers, table, two_domains
 
 

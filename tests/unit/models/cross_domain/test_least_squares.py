@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain import least_squares as module
-from tacit.models.cross_domain.least_squares import least_squares
+from tacit.evaluation.cross_domain import least_squares as module
+from tacit.evaluation.cross_domain.least_squares import least_squares
 from tests.unit.models.cross_domain.slow_paths import drawn_ratings, matrix, profiles_of
 
 SCALE = (1.0, 5.0)

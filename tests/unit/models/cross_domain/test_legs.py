@@ -5,9 +5,7 @@ import pytest
 
 from tacit.errors import InvalidParameter
 from tacit.models.cross_domain.edges import Edges
-from tacit.models.cross_domain.layers import layers
-from tacit.models.cross_domain.legs import Leg, pruned
-from tacit.models.cross_domain.similarities import edges_of
+from tacit.models.cross_domain.similarities import Leg, edges_of, layers, pruned
 from tests.unit.models.cross_domain.slow_similarities import (
     EXAMPLE,
     slow_best,

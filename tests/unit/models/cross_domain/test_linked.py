@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.linked import linked, union
+from tacit.evaluation.cross_domain.linked import linked, union
 from tests.unit.models.cross_domain.slow_paths import drawn_ratings, matrix, predict_by_loops, profiles_of
 
 SCALE = (1.0, 5.0)

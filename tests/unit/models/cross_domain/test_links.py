@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.models.cross_domain.links import MARGIN, links, within
-from tacit.models.cross_domain.transfer import NO_LINK, NO_TRANSFER, OF_WHAT, remark_on
+from tacit.models.cross_domain.transfer import MARGIN, NO_LINK, NO_TRANSFER, OF_WHAT, links, remark_on, within
 
 NONE = np.zeros((3, 0)), np.zeros((2, 0))
 

@@ -8,8 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.offsets import offsets
-from tacit.models.cross_domain.settings import TransferSettings
+from tacit.models.cross_domain.transfer import TransferSettings, offsets
 
 OWN = TransferSettings(centre=None)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.errors import InvalidParameter
 from tacit.guarantees import mu_for
-from tacit.models.cross_domain.settings import MOST_HEAD, TransferSettings
+from tacit.models.cross_domain.transfer import MOST_HEAD, TransferSettings
 
 MUS = [mu_for(epsilon, 1e-6) for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 32.0)]
 

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain.layers import layers
-from tacit.models.cross_domain.legs import Legs, pruned
-from tacit.models.cross_domain.similarities import edges_of
-from tacit.models.cross_domain.streamed import streamed
+from tacit.models.cross_domain.similarities import Legs, edges_of, layers, pruned, streamed
 from tests.unit.models.cross_domain.slow_similarities import EXAMPLE, table, two_domains
 from tests.unit.models.cross_domain.test_similarities import everyway
 
@@ -30,8 +27,8 @@ def test_they_equal_the_pruned_edges(way: str, k: int, by: str, most_each: int |
     lengths = np.zeros(len(KINDS), dtype=int)
     for seed in range(4):
         ratings = table(two_domains(np.random.default_rng(seed), 70, 15, 14, 0.1), 29)
-        edges = edges_of(ratings, most_each=most_each, way=way)
-        found, legs = streamed(ratings, 15, k, by=by, most_each=most_each, way=way)  # type: ignore[arg-type]
+        edges = edges_of(ratings, most_each=most_each, method=way)
+        found, legs = streamed(ratings, 15, k, by=by, most_each=most_each, method=way)  # type: ignore[arg-type]
         assert found.tolist() == layers(edges, 15).tolist()
         # BLAS sums blocks of another shape in another order
         assert_equal(legs, pruned(edges, layers(edges, 15), 15, k, by), exact=way != "dense")  # type: ignore[arg-type]
@@ -42,17 +39,17 @@ def test_they_equal_the_pruned_edges(way: str, k: int, by: str, most_each: int |
 @everyway
 @pytest.mark.parametrize("n_source", [0, 6])
 def test_one_domain_alone_has_no_legs(way: str, n_source: int) -> None:
-    found, legs = streamed(table(EXAMPLE, 6), n_source, way=way)
+    found, legs = streamed(table(EXAMPLE, 6), n_source, method=way)
     assert not found.any()
     assert not any(getattr(legs, kind).first.size for kind in KINDS)
 
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = pytest.importorskip("tacit.models.cross_domain.similarity_loops_compiled", exc_type=ImportError)
+    loops = pytest.importorskip("tacit.models.cross_domain.loops_compiled", exc_type=ImportError)
     ratings = table(two_domains(np.random.default_rng(1), 70, 15, 14, 0.1), 29)
-    found, one = streamed(ratings, 15, way="compiled")
+    found, one = streamed(ratings, 15, method="compiled")
     monkeypatch.setattr(loops, "_ROOM", 30)
-    again, other = streamed(ratings, 15, way="compiled", threads=3)
+    again, other = streamed(ratings, 15, method="compiled", threads=3)
     assert found.tolist() == again.tolist()
     assert_equal(one, other, exact=True)
 

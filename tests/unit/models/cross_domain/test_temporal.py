@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.models.cross_domain.temporal import MISSING, decay, dense_ranks
+from tacit.models.cross_domain.alter_egos import MISSING, decay, dense_ranks
 
 
 def test_ranks_are_dense_within_each_group() -> None:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.models.cross_domain import user_based as module
-from tacit.models.cross_domain.remote_user import remote_user
-from tacit.models.cross_domain.user_based import user_based
+from tacit.evaluation.cross_domain import user_based as module
+from tacit.evaluation.cross_domain.remote_user import remote_user
+from tacit.evaluation.cross_domain.user_based import user_based
 from tests.unit.models.cross_domain.slow_paths import Profile, drawn_ratings, matrix, profiles_of
 
 SCALE = (1.0, 5.0)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit.models.cross_domain import weighted_sums
-from tacit.models.cross_domain.weighted_sums import entries_of_rows, k_best, k_best_of_rows, weighted_mean
+from tacit.models.cross_domain import alter_egos
+from tacit.models.cross_domain.alter_egos import entries_of_rows, k_best, k_best_of_rows, weighted_mean
 
 
 def test_k_best_of_each_group_with_ties_to_the_lower_item() -> None:
@@ -35,12 +35,12 @@ def test_a_weighted_mean_is_shrunk_and_0_where_nothing_is_summed() -> None:
 
 @pytest.mark.parametrize("entries", [1, 4, 100])
 def test_runs_hold_every_entry_of_every_wanted_row(entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighted_sums, "_ENTRIES", entries)
+    monkeypatch.setattr(alter_egos, "_ENTRIES", entries)
     indptr, wanted = np.array([0, 3, 3, 5]), np.array([2, 0, 1, 0])
     found = [
         (run.start + int(pair), int(place))
         for run, part in entries_of_rows(indptr, wanted)
-        for pair, place in zip(part.pair, part.place, strict=True)
+        for pair, place in zip(part.pair, part.position, strict=True)
     ]
     assert found == [(0, 3), (0, 4), (1, 0), (1, 1), (1, 2), (3, 0), (3, 1), (3, 2)]
     if entries == 4:

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from tacit.models.cross_domain.averages import column_means, row_means
+from tacit.models.cross_domain.alter_egos import column_means, item_based, row_means
 from tacit.models.cross_domain.edges import By
-from tacit.models.cross_domain.item_based import item_based
-from tacit.models.cross_domain.layers import layers
-from tacit.models.cross_domain.legs import pruned
-from tacit.models.cross_domain.similarities import edges_of
+from tacit.models.cross_domain.similarities import edges_of, layers, pruned
 from tacit.models.cross_domain.x_sim import x_sim
 from tests.unit.models.cross_domain.slow_paths import EXAMPLE, matrix
 

@@ -8,11 +8,8 @@ from scipy.sparse import csr_array
 
 from tacit.errors import InvalidParameter
 from tacit.models.cross_domain import x_sim as module
-from tacit.models.cross_domain import x_sim_quadrature
-from tacit.models.cross_domain.layers import layers
-from tacit.models.cross_domain.legs import Leg, Legs, pruned
-from tacit.models.cross_domain.x_sim import XSim, x_sim
-from tacit.models.cross_domain.x_sim_paths import longest, thirds
+from tacit.models.cross_domain.similarities import Leg, Legs, layers, pruned
+from tacit.models.cross_domain.x_sim import XSim, longest, thirds, x_sim
 from tests.unit.models.cross_domain.slow_paths import (
     EXAMPLE,
     drawn_ratings,
@@ -187,28 +184,28 @@ def test_longest_is_the_largest_sum_on_a_whole_path() -> None:
 
 def test_error_of_a_rule_grows_with_the_sum_and_is_none_up_to_twice_its_nodes() -> None:
     for nodes in (8, 32):
-        errors = [x_sim_quadrature.error(nodes, largest) for largest in range(1, 40 * nodes)]
+        errors = [module.error(nodes, largest) for largest in range(1, 40 * nodes)]
         assert max(errors[: 2 * nodes]) < 1e-13
         assert np.all(np.diff(errors[2 * nodes :]) > -1e-13)
     # measured elsewhere, by another program
-    assert x_sim_quadrature.error(32, 200) == pytest.approx(8e-9, rel=0.1)
-    assert 1.5e-3 < x_sim_quadrature.error(64, 2000) < 2.5e-3
-    assert x_sim_quadrature.error(256, 5000) < 1e-11
+    assert module.error(32, 200) == pytest.approx(8e-9, rel=0.1)
+    assert 1.5e-3 < module.error(64, 2000) < 2.5e-3
+    assert module.error(256, 5000) < 1e-11
 
 
 @pytest.mark.parametrize("largest", [1, 16, 17, 200, 500, 2000, 5000, 20_000])
 def test_nodes_chosen_are_accurate_and_not_more_than_needed(largest: int) -> None:
-    nodes = x_sim_quadrature.nodes_for(largest)
+    nodes = module.nodes_for(largest)
     assert nodes is not None
-    assert x_sim_quadrature.error(nodes, largest) <= 1e-9
+    assert module.error(nodes, largest) <= 1e-9
     assert nodes <= max(8, 8 * np.sqrt(largest))
-    fewer = [n for n in x_sim_quadrature._NODES if n < nodes]
-    assert all(x_sim_quadrature.error(n, largest) > 1e-9 for n in fewer)
+    fewer = [n for n in module._NODES if n < nodes]
+    assert all(module.error(n, largest) > 1e-9 for n in fewer)
 
 
 def test_sums_beyond_all_nodes_are_refused_or_listed() -> None:
     legs = drawn_legs(0, most=10_000_000)
-    assert x_sim_quadrature.nodes_for(longest(thirds(legs))) is None
+    assert module.nodes_for(longest(thirds(legs))) is None
     with pytest.raises(InvalidParameter, match="enumerate"):
         x_sim(legs, "quadrature")
     assert_same(x_sim(legs, "auto"), x_sim_by_recursion(legs))
@@ -223,10 +220,11 @@ def test_too_few_nodes_are_refused_and_enough_are_used() -> None:
 
 def test_auto_integrates_where_that_is_less_work(monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[int] = []
+    integrated = module.integrated
 
     def noted(legs: Legs, parts: Any, nodes: int, cells: int) -> Any:
         used.append(nodes)
-        return x_sim_quadrature.integrated(legs, parts, nodes, cells)
+        return integrated(legs, parts, nodes, cells)
 
     monkeypatch.setattr(module, "integrated", noted)
     legs = drawn_legs(0)

@@ -1,0 +1,350 @@
+"""The codec of messages in JSON. A message declares each field once; reading, writing and the schema follow from that.
+
+    @dataclass(frozen=True, slots=True)
+    class Candidate(Message):
+        form: ClassVar[Form] = Form("a candidate", order=("item", "bid_micros", "public_score"))
+
+        item: ItemName
+        public_score: Annotated[float, Meta(ge=-MOST_SCORE, le=MOST_SCORE)]
+        bid_micros: Annotated[Micros, Named("bid")] = 1_000_000
+
+        def check(self) -> None: ...          # only what a type and its bounds cannot say
+
+msgspec checks types and bounds, strictly: 1.0 and true are not whole numbers, and every member must be there and no other. An
+error names a path and a type and never shows a value. Messages are dataclasses and not msgspec Structs, because a Struct checks
+nothing when you construct it, makes every field with a default optional, and writes its keys in the order of its arguments.
+"""
+
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from enum import Enum
+from functools import cache, partial
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import msgspec
+from msgspec import Meta
+
+from tacit.errors import InvalidGuarantee, InvalidMessage
+from tacit.guarantees import Guarantee
+from tacit.messages.values import TEXT, members
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Schema: TypeAlias = dict[str, Any]
+_LARGEST = sys.float_info.max
+
+Real: TypeAlias = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]  # finite: the bounds refuse NaN and infinity
+Positive: TypeAlias = Annotated[float, Meta(gt=0, le=_LARGEST)]
+
+
+def characters(least: int = 0, most: int = 200) -> Meta:
+    """The bounds of a text of so many characters that can be written as UTF-8: ``Annotated[str, characters(1, 100)]``."""
+    return Meta(min_length=least or None, max_length=most, pattern=TEXT)
+
+
+def digits(least: int, most: int | None = None) -> Meta:
+    """The bounds of a text of ``least``, or of ``least`` to ``most``, lower-case hexadecimal digits: two for each byte."""
+    if most is None:
+        return Meta(pattern=f"^[0-9a-f]{{{least}}}\\Z")
+    return Meta(pattern=f"^(?:[0-9a-f]{{2}}){{{least // 2},{most // 2}}}\\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """In an ``Annotated`` type: the field has another name in JSON."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """In an ``Annotated`` type: the field is sent as ``sent``, which ``read`` turns into the attribute and ``write`` back."""
+
+    sent: Any
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any]
+    schema: Schema | None = None  # where it says more, or less, than the type
+
+
+class Form:
+    """What a message is called in errors, its constant members (such as ``version``), and the order of its keys."""
+
+    def __init__(self, title: str, *, order: tuple[str, ...] = (), **constants: int | str) -> None:
+        self.title, self.order, self.constants = title, order, constants
+
+
+class Message:
+    """The base of messages in JSON. A subclass is a frozen dataclass with a ``form``."""
+
+    __slots__ = ()
+    form: ClassVar[Form]
+
+    def __post_init__(self) -> None:
+        for one in _plan(type(self)).fields:
+            object.__setattr__(self, one.name, one.keep(getattr(self, one.name), f"$.{one.key}"))
+        self.check()
+
+    def check(self) -> None:
+        """Raises InvalidMessage for what types and bounds cannot say, such as two fields that contradict each other."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The message as values for JSON."""
+        written: dict[str, Any] = dict(self.form.constants)
+        for one in _plan(type(self)).fields:
+            value = getattr(self, one.name)
+            written[one.key] = value if one.write is None else one.write(value)
+        return written
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """The message of such values, checked; InvalidMessage for anything else."""
+        message: Self = _built(cls, read(value, _plan(cls).struct, cls.form.title))
+        return message
+
+    @classmethod
+    def schema(cls) -> Schema:
+        """The message as JSON Schema, for an OpenAPI document. Messages inside it are references by their class name."""
+        members: Schema = {key: schema_of(Literal[value]) for key, value in cls.form.constants.items()}
+        members |= {one.key: one.schema for one in _plan(cls).fields}
+        return closed(**members)
+
+
+class ReleaseOnly(type):
+    """The metaclass of messages that carry what a mechanism released.
+
+    You cannot construct such a message, or change one with ``dataclasses.replace``: it comes from a release, or from the bytes or
+    the JSON of one. Nobody can then write a value of their own beside a guarantee.
+    """
+
+    def __call__(cls, *arguments: Any, **named: Any) -> Any:
+        raise TypeError(
+            f"{cls.__name__} cannot be constructed directly: use its from_release, from_bytes or from_json."
+        )
+
+
+def make(cls: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Constructs a message whose class is `ReleaseOnly`. Only modules of ``tacit.messages`` call it, and a test checks that."""
+    message: T = type.__call__(cls, *arguments, **named)  # type: ignore[arg-type]
+    return message
+
+
+def read(value: object, kind: Any, title: str, path: str = "$") -> Any:
+    """``value`` as the type ``kind``, strictly; InvalidMessage for anything else. The error shows no value."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as problem:
+        said, _, inner = str(problem).partition(" - at `$")
+    except UnicodeEncodeError:  # half of a surrogate pair
+        said, inner = "expected texts that can be written as UTF-8", ""
+    if said.startswith("Invalid enum value"):  # goes on with the value
+        said = "expected one of the values that this version knows"
+    elif said.startswith("Object contains unknown field"):  # goes on with the name that was sent
+        said = "expected no further members"
+    elif "matching regex" in said:
+        said = "expected a text of another form"
+    else:
+        said = said[0].lower() + said[1:].removesuffix(", got `null`")  # null is a value as well as a type
+    raise InvalidMessage(f"in {title}, {said} at {path}{inner.removesuffix('`')}.")
+
+
+def schema_of(kind: Any) -> Schema:
+    """The JSON Schema of a type that msgspec knows, without the bounds that only say "finite" and "UTF-8"."""
+    if isinstance(kind, type) and issubclass(kind, Message):
+        return reference(kind.__name__)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {"type": "string", "enum": [one.value for one in kind]}
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        members = msgspec.structs.fields(kind)
+        needed = [one.encode_name for one in members if one.required]
+        made = closed(**{one.encode_name: schema_of(one.type) for one in members}) | {"required": needed}
+        return made if needed else {name: value for name, value in made.items() if name != "required"}
+    if get_origin(kind) is Literal:
+        first, *more = get_args(kind)
+        constant = {"type": "integer" if isinstance(first, int) else "string"}
+        return constant | ({"enum": [first, *more]} if more else {"const": first})
+    found: Schema = _without_limits(msgspec.json.schema(kind))
+    return found
+
+
+def reference(name: str) -> Schema:
+    """Refers to a schema of the OpenAPI document."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def closed(**members: Schema) -> Schema:
+    """An object with all of these members and no others."""
+    return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
+
+
+def or_null(schema: Schema) -> Schema:
+    """This, or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+# Guarantees inside messages
+
+_GUARANTEE = ("epsilon", "delta", "metric", "protects", "assumes", "proof", "loss")
+
+
+def read_guarantee(value: Any) -> Guarantee:
+    """The guarantee that ``Guarantee.to_json`` wrote, with every member and no other."""
+    found = members(value, "a guarantee", _GUARANTEE)
+    if not isinstance(found["assumes"], list):
+        raise InvalidMessage("expected a list of texts at $.guarantee.assumes.")
+    try:
+        guarantee = Guarantee.from_json(found)
+    except InvalidGuarantee:
+        raise InvalidMessage("expected a guarantee as tacit writes it at $.guarantee.") from None
+    if guarantee.to_json() != found:  # further members, numbers of another type, assumptions out of order
+        raise InvalidMessage("expected a guarantee as tacit writes it at $.guarantee.")
+    return guarantee
+
+
+Promise: TypeAlias = Annotated[Guarantee, Wire(Any, read_guarantee, Guarantee.to_json, reference("Guarantee"))]
+
+
+# What a message is derived from
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    key: str  # its name in JSON
+    keep: Callable[[Any, str], Any]  # checks the attribute, given the path
+    sent: Any  # the type in JSON
+    read: Callable[[Any], Any] | None  # from JSON to the attribute; None where both are the same
+    write: Callable[[Any], Any] | None
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    fields: tuple[_Field, ...]
+    struct: Any
+
+
+def _planned(cls: type[Message]) -> _Plan:
+    hints = get_type_hints(cls, include_extras=True)
+    names = cls.form.order or tuple(one.name for one in fields(cls))  # type: ignore[arg-type]
+    made = tuple(_field(name, hints[name], cls.form.title) for name in names)
+    members = [(key, Literal[value]) for key, value in cls.form.constants.items()]
+    members += [(one.name, one.sent) for one in made]
+    renamed = {one.name: one.key for one in made if one.key != one.name}
+    return _Plan(made, msgspec.defstruct(cls.__name__, members, rename=renamed or None, forbid_unknown_fields=True))
+
+
+_plan: Callable[[Any], _Plan] = cache(_planned)
+
+
+def _field(name: str, annotation: Any, title: str) -> _Field:
+    kind, extras = _split(annotation)
+    key = next((one.key for one in extras if isinstance(one, Named)), name)
+    wire = next((one for one in extras if isinstance(one, Wire)), None)
+    if wire is not None:
+        keep = partial(_instance, get_origin(kind) or kind, title)
+        schema = schema_of(wire.sent) if wire.schema is None else wire.schema
+        return _Field(name, key, keep, wire.sent, wire.read, wire.write, schema)
+    inner, optional = kind, get_origin(kind) in (Union, types.UnionType)
+    if optional:
+        inner = next(one for one in get_args(kind) if one is not type(None))
+    inside, limits = _split(inner)
+    limits = limits or extras
+    many = get_origin(inside) is tuple
+    of = get_args(inside)[0] if many else inside
+    if isinstance(of, type) and issubclass(of, Message):
+        struct, build = _plan(of).struct, partial(_built, of)
+        sent, schema = struct, reference(of.__name__)
+        reader: Callable[[Any], Any] = build
+        writer: Callable[[Any], Any] = of.to_json
+        keeper = partial(_instance, of, title)
+        if many:
+            sent = _limited(tuple[struct, ...], limits)  # type: ignore[valid-type]
+            schema = schema_of(_limited(tuple[int, ...], limits)) | {"items": schema}
+            reader, writer = partial(_each, tuple, build), partial(_each, list, of.to_json)
+            keeper = partial(_instances, of, title)
+        if optional:
+            sent, schema = sent | None, or_null(schema)
+            reader, writer, keeper = (partial(_unless_none, one) for one in (reader, writer, keeper))
+        return _Field(name, key, keeper, sent, reader, writer, schema)
+    plain = _limited(kind, extras)
+    writes = _written if many or (isinstance(of, type) and issubclass(of, Enum)) else None
+    return _Field(name, key, partial(_kept, plain, title), plain, None, writes, schema_of(plain))
+
+
+def _split(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+    if get_origin(annotation) is not Annotated:
+        return annotation, ()
+    kind, *extras = get_args(annotation)
+    return kind, tuple(extras)
+
+
+def _limited(kind: Any, extras: tuple[Any, ...]) -> Any:
+    limits = tuple(one for one in extras if isinstance(one, Meta))
+    return Annotated[(kind, *limits)] if limits else kind
+
+
+def _built(cls: type[Any], sent: Any) -> Any:
+    """The message of a struct that msgspec has checked: its fields are not checked again."""
+    message = object.__new__(cls)
+    for one in _plan(cls).fields:
+        value = getattr(sent, one.name)
+        object.__setattr__(message, one.name, value if one.read is None else one.read(value))
+    message.check()
+    return message
+
+
+def _kept(kind: Any, title: str, value: Any, path: str) -> Any:
+    return read(value, kind, title, path)
+
+
+def _instance(kind: type, title: str, value: Any, path: str) -> Any:
+    if not isinstance(value, kind):
+        raise InvalidMessage(f"in {title}, expected `{kind.__name__}` at {path}.")
+    return value
+
+
+def _instances(kind: type, title: str, value: Any, path: str) -> Any:
+    if not isinstance(value, (tuple, list)) or not all(isinstance(one, kind) for one in value):
+        raise InvalidMessage(f"in {title}, expected a tuple of `{kind.__name__}` at {path}.")
+    return tuple(value)
+
+
+def _each(collection: Callable[[Any], Any], function: Callable[[Any], Any], values: Any) -> Any:
+    return collection(map(function, values))
+
+
+def _unless_none(function: Callable[..., Any], value: Any, *path: str) -> Any:
+    return None if value is None else function(value, *path)
+
+
+def _written(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value.value if isinstance(value, Enum) else value
+
+
+def _without_limits(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_limits(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _without_limits(one) for name, one in schema.items()}
+    for name, limit in (("minimum", -_LARGEST), ("maximum", _LARGEST), ("pattern", TEXT)):
+        if found.get(name) == limit:
+            del found[name]
+    if "pattern" in found:
+        found["pattern"] = found["pattern"].replace(r"\Z", "$")  # in a schema `$` is the end, and a line break is none
+    return found

@@ -1,0 +1,184 @@
+"""Logs and metrics of a service.
+
+Logs are lines of JSON with routes, codes, sizes and times; never an address, a path as it was typed, a header or a
+body. An unexpected error is logged with its type and the lines of code that it passed. Its message is left out: it may
+quote what the code was working on.
+
+Metrics are counts and times by route; never by caller, item or signal. With several workers each keeps its numbers in a
+file of a common folder (PROMETHEUS_MULTIPROC_DIR), and any of them adds all up. A worker reads the name of that folder
+when it loads Prometheus's library.
+"""
+
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import time
+from typing import Any
+
+import orjson
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from tacit.errors import TacitError
+
+LOG = logging.getLogger("tacit.service")
+_STANDARD_ERROR = 2
+
+
+class JsonLines(logging.Formatter):
+    """One line for each record, with the members that were given as ``extra={"about": {...}}``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "at": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "process": record.process,
+            "event": _first_line(record),
+        }
+        about = getattr(record, "about", None)
+        if isinstance(about, dict):
+            line |= about
+        if record.exc_info and record.exc_info[0] is not None:
+            line |= places_of(record.exc_info[1])
+        return orjson.dumps(line, default=str).decode()
+
+
+def _first_line(record: logging.LogRecord) -> str:
+    """The message. Of other libraries only its first line: the rest may be a traceback, or quote an error."""
+    message = record.getMessage()
+    return message if record.name.startswith("tacit") else message.partition("\n")[0]
+
+
+def note_request(route: str, method: str, status: int, seconds: float, sent: int) -> None:
+    """Writes the line of one request, at once and in one piece. (`logging` would take longer than all limits
+    together.)"""
+    line = {
+        "at": round(time(), 3),
+        "level": "info",
+        "process": os.getpid(),
+        "event": "request",
+        "route": route,
+        "method": method,
+        "status": status,
+        "ms": round(seconds * 1e3, 3),
+        "bytes": sent,
+    }
+    os.write(_STANDARD_ERROR, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def places_of(error: BaseException | None) -> dict[str, Any]:
+    """What may be logged of an unexpected error: its type, and the lines of code that it passed."""
+    if error is None:
+        return {}
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames[-12:]]
+    return {"error": type(error).__name__, "places": places}
+
+
+@contextmanager
+def log_failure(*, ends: bool = False) -> Iterator[None]:
+    """Logs what goes wrong at the start, with its message: it is about the operator's own settings and files.
+
+    With ``ends`` the process ends; otherwise the error is raised again.
+    """
+    try:
+        yield
+    except (TacitError, OSError) as problem:
+        LOG.error("cannot start", extra={"about": {"because": str(problem)}})
+        if ends:
+            raise SystemExit(1) from None
+        raise
+
+
+def set_up() -> None:
+    """Makes all loggers of this process write lines of JSON to standard error; on a terminal, warnings and errors
+    only."""
+    level = logging.WARNING if sys.stderr.isatty() else logging.INFO
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for name in ("tacit", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+        logger.setLevel(level)
+    logging.getLogger("uvicorn.access").disabled = True  # it writes addresses and paths
+
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the name that the library expects
+
+
+@contextmanager
+def common_folder(workers: int) -> Iterator[None]:
+    """Makes the common folder for as long as the workers run; one worker needs none."""
+    if workers == 1 or FOLDER in os.environ:
+        yield
+        return
+    folder = Path(tempfile.mkdtemp(prefix="tacit-metrics-"))
+    os.environ[FOLDER] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ[FOLDER]
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def forget(process: int | None) -> None:
+    """Forgets the gauges of a worker that ended. What it counted stays."""
+    if FOLDER in os.environ and process is not None:
+        from prometheus_client.multiprocess import mark_process_dead
+
+        mark_process_dead(process)  # type: ignore[no-untyped-call]
+
+
+_BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+REGISTRY = CollectorRegistry()
+SECONDS = Histogram(
+    "tacit_request_seconds", "Time of requests.", ("route", "method", "status"), buckets=_BUCKETS, registry=REGISTRY
+)
+SETTLED = Counter("tacit_settled_total", "What became of reports.", ("outcome",), registry=REGISTRY)
+OFFERS = Counter("tacit_offers_total", "Offers that are on the disk.", registry=REGISTRY)
+TOGETHER = Histogram(
+    "tacit_commit_size",
+    "Requests in one transaction.",
+    ("what",),
+    buckets=(1, 2, 5, 10, 20, 50, 100, 200, 500),
+    registry=REGISTRY,
+)
+SWAPS = Counter(
+    "tacit_model_swaps_total", "New versions of the model that were taken up, or not.", ("outcome",), registry=REGISTRY
+)
+MODEL = Gauge(
+    "tacit_model_published_seconds",
+    "When the version that is served was published, seconds since 1970.",
+    multiprocess_mode="livemin",  # of several workers, the one with the oldest model
+    registry=REGISTRY,
+)
+ENGAGED = Counter("tacit_engagements_total", "What became of reported clicks.", ("outcome",), registry=REGISTRY)
+PAID = Counter(
+    "tacit_releases_total", "Releases that a curator sent, the first time or again.", ("kind",), registry=REGISTRY
+)
+
+
+def exposition() -> tuple[bytes, str]:
+    """All metrics as text, and its content type."""
+    if FOLDER not in os.environ:
+        return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
+    everyone = CollectorRegistry()
+    MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]
+    return generate_latest(everyone), CONTENT_TYPE_LATEST
+
+
+def leave() -> None:
+    """Forgets the gauges of this worker, which ends."""
+    forget(os.getpid())
