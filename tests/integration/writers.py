@@ -135,12 +135,15 @@ def race(target: str, go: str, kind: str, threads: int, ids: int, seed: int) -> 
 
 
 def creators(folder: str, kills: int, seed: int) -> None:
-    """Forks processes that create a ledger each, and kills them before or soon after that is done; prints how many that ended."""
-    rng, killed, took = np.random.default_rng(seed), 0, 0.0
-    for name in ("first", "second"):  # what is loaded when it is first used is loaded here, once for all
-        start = time.perf_counter()
-        PrivacyLedger.create(f"{folder}/{name}.db").close()
-        took = time.perf_counter() - start
+    """Forks processes that create one ledger each and kills them at random times; prints how many it killed before they ended.
+
+    A kill that came too late shortens the next waits, and one that came in time lengthens them: about half come in time,
+    however busy the machine is.
+    """
+    rng, killed = np.random.default_rng(seed), 0
+    start = time.perf_counter()
+    PrivacyLedger.create(f"{folder}/first.db").close()  # loads here, once, what creating a ledger loads on first use
+    longest_wait = time.perf_counter() - start
     for number in range(kills):
         pid = os.fork()
         if pid == 0:
@@ -148,8 +151,10 @@ def creators(folder: str, kills: int, seed: int) -> None:
                 PrivacyLedger.create(f"{folder}/{number}.db").close()
             finally:
                 os._exit(0)
-        time.sleep(float(rng.uniform(0.0, 4.0 * took)))
-        killed += _kill(pid)
+        time.sleep(float(rng.uniform(0.0, longest_wait)))
+        in_time = _kill(pid)
+        longest_wait *= 1.25 if in_time else 0.8
+        killed += in_time
     _say(killed)
 
 
