@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from tacit.guarantees import Guarantee, Release
-from tacit.guarantees.release import MECHANISM
+from tacit.guarantees.guarantee import MECHANISM
 from tacit.messages.codec import make
 
 P = ParamSpec("P")

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from tacit.audit.check import Claims
 from tacit.guarantees import Release
-from tacit.mechanisms.grid import GridVector
 from tacit.mechanisms.noise import Noise, ReplayedNoise
+from tacit.mechanisms.samplers.integers import GridVector
 
 _REPLAYS = range(2)  # for every input
 _MORE_REPLAYS = range(2, 26)  # for some of them: near scales give different noise but once in a while

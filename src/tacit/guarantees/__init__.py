@@ -18,17 +18,24 @@ from tacit.guarantees.concentrated import (
     rho_for,
     rho_of,
 )
-from tacit.guarantees.guarantee import Guarantee, Loss, LossKind, approximate, compose, metric, nothing, pure
-from tacit.guarantees.neighbours import (
+from tacit.guarantees.guarantee import (
     ONE_IMPRESSION,
     ONE_PROFILE,
     ONE_USER,
     ONE_USER_REPLACED,
+    Guarantee,
+    Loss,
+    LossKind,
     Neighbours,
     Relation,
+    Release,
     Unit,
+    approximate,
+    compose,
+    metric,
+    nothing,
+    pure,
 )
-from tacit.guarantees.release import Release
 
 __all__ = [
     "ALL_CONDITIONS",

@@ -19,6 +19,7 @@ from tacit.guarantees.arithmetic import down, sqrt_down, sqrt_up, up
 from tacit.guarantees.concentrated import epsilon_of_gaussian, epsilon_of_rho, largest, mu_for, rho_for, smallest
 from tacit.guarantees.guarantee import (
     COMPOSITION_PROOF,
+    ONE_PROFILE,
     Counted,
     Guarantee,
     Loss,
@@ -29,7 +30,6 @@ from tacit.guarantees.guarantee import (
     rho_exactly,
     same_unit,
 )
-from tacit.guarantees.neighbours import ONE_PROFILE
 
 PLD_LEAST_DELTA = 1e-10  # below it the rounding errors of a convolution by FFT would count
 Method = Literal["auto", "basic", "gaussian", "zcdp", "rdp", "pld"]

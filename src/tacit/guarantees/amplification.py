@@ -17,8 +17,7 @@ from tacit.checks import finite, positive, probability, whole
 from tacit.errors import InvalidGuarantee, InvalidParameter
 from tacit.guarantees.arithmetic import down, precise, up_from
 from tacit.guarantees.composition import group, repeat
-from tacit.guarantees.guarantee import Guarantee, compose
-from tacit.guarantees.neighbours import ONE_PROFILE, ONE_USER_REPLACED
+from tacit.guarantees.guarantee import ONE_PROFILE, ONE_USER_REPLACED, Guarantee, compose
 
 ShuffleMethod = Literal["numerical", "closed", "erlingsson", "two-point-2023", "blanket"]
 MOST_REPORTS = 10**8

@@ -14,9 +14,13 @@ from tacit.checks import positive, whole
 from tacit.errors import InvalidGuarantee, InvalidParameter
 from tacit.guarantees.arithmetic import exactly, precise, up, up_from
 from tacit.guarantees.guarantee import (
+    ONE_PROFILE,
     Guarantee,
     Loss,
     LossKind,
+    Neighbours,
+    Relation,
+    Unit,
     add_up,
     composite,
     exceptions,
@@ -27,7 +31,6 @@ from tacit.guarantees.guarantee import (
     rho_exactly,
     same_unit,
 )
-from tacit.guarantees.neighbours import ONE_PROFILE, Neighbours, Relation, Unit
 
 CONVERSION_PROOF = "conversion"
 

@@ -1,6 +1,5 @@
 """Mechanisms: the randomised steps whose output may cross a boundary. One file each, with its law and its guarantee."""
 
-from tacit.mechanisms.grid import GridMatrix, GridVector
 from tacit.mechanisms.grid_prototypes import GridPrototypes, GridShares
 from tacit.mechanisms.inputs import FeatureBox, ProfileBounds
 from tacit.mechanisms.local_swaps import LocalSwaps
@@ -12,6 +11,7 @@ from tacit.mechanisms.rating_moments import NoisyMoments, RatingMoments
 from tacit.mechanisms.rating_rows import RatingBounds, TotalsOnDemand
 from tacit.mechanisms.responses import Envelope, RandomisedResponse, TopResponse
 from tacit.mechanisms.sampled_gaussian import RowsOnDemand, SampledGaussian
+from tacit.mechanisms.samplers.integers import GridMatrix, GridVector
 from tacit.mechanisms.scores import ClippedScores, ProfileScores, ScaledScores, ScoreSource, VoteTotals
 from tacit.mechanisms.selection import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
 from tacit.mechanisms.slates import GaussianKernel

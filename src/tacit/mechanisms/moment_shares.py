@@ -22,9 +22,9 @@ from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Release
 from tacit.guarantees.arithmetic import down
 from tacit.guarantees.concentrated import epsilon_of_rho, rho_for
-from tacit.mechanisms.grid import GridNoise, GridVector, NoiseKind
 from tacit.mechanisms.inputs import real_table, whole_sums
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
+from tacit.mechanisms.samplers.integers import GridNoise, GridVector, NoiseKind
 from tacit.models.moments import STEPS, triangle
 
 MOST_ITEMS, MOST_HEAD, MOST_HONEST = 1 << 22, 1 << 12, 1 << 20

@@ -18,7 +18,7 @@ from tacit.checks import keep, member, positive, whole
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, Loss, LossKind, Neighbours, Relation, Release, nothing
 from tacit.guarantees.arithmetic import up
-from tacit.guarantees.neighbours import one_user
+from tacit.guarantees.guarantee import one_user
 from tacit.mechanisms.noise import FLOATS, SYSTEM_NOISE, Noise, NoiseCoins
 from tacit.mechanisms.samplers.subsets import WholeKernel, determinant
 from tacit.mechanisms.slates import (

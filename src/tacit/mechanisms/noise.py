@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter, SystemNoiseUnavailable
 from tacit.guarantees import Guarantee, Release, nothing
-from tacit.guarantees.release import MECHANISM
+from tacit.guarantees.guarantee import MECHANISM
 from tacit.models.dpp.laws import from_words
 
 

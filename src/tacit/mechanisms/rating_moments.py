@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from tacit.checks import keep, positive, probability, whole
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, Release
-from tacit.mechanisms.grid import GridNoise, NoiseKind
 from tacit.mechanisms.inputs import whole_sums
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.mechanisms.rating_rows import (
@@ -30,6 +29,7 @@ from tacit.mechanisms.rating_rows import (
     totals_of,
     triangle,
 )
+from tacit.mechanisms.samplers.integers import GridNoise, NoiseKind
 from tacit.mechanisms.transfer_moments import checked_bounds, checked_length
 
 SHARES = (0.75, 0.10, 0.13, 0.02)  # of mu^2: products, values, counts, users

@@ -18,9 +18,9 @@ from tacit.checks import keep, positive, probability, whole
 from tacit.errors import InvalidInput
 from tacit.guarantees import ONE_USER, Guarantee, Release, approximate
 from tacit.guarantees.sampled_gaussian import MOST_STEPS, checked_rate, multiplier_for, renyi_of_sampled
-from tacit.mechanisms.grid import GridNoise, GridVector, NoiseKind
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.mechanisms.samplers.coins import bernoulli
+from tacit.mechanisms.samplers.integers import GridNoise, GridVector, NoiseKind
 
 _CELLS = 1 << 21  # of a table at a time
 

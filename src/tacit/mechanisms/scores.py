@@ -22,7 +22,7 @@ from scipy import sparse
 from tacit.checks import finite, keep, member, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_PROFILE, Neighbours, Relation
-from tacit.guarantees.neighbours import one_user
+from tacit.guarantees.guarantee import one_user
 from tacit.mechanisms.inputs import real_array, real_table, whole_sums
 
 MOST_STEPS = 1 << 24  # 2^24 steps of 2^24 users still fit an int64

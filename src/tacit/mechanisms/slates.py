@@ -23,10 +23,10 @@ from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import Guarantee, Loss, LossKind, Relation, Release, repeat
 from tacit.guarantees.arithmetic import precise, sqrt_down, up_from
 from tacit.guarantees.concentrated import rho_for
-from tacit.guarantees.neighbours import one_user
-from tacit.mechanisms.grid import GridMatrix, GridNoise
+from tacit.guarantees.guarantee import one_user
 from tacit.mechanisms.inputs import bounded_rows, real_array, real_table
 from tacit.mechanisms.noise import FLOATS, SYSTEM_NOISE, Noise, NoiseCoins, released
+from tacit.mechanisms.samplers.integers import GridMatrix, GridNoise
 from tacit.mechanisms.samplers.subsets import Draw, SlateSampler, WholeKernel
 from tacit.models.dpp.samplers import DenseSampler, SplitSampler
 

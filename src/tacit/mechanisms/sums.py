@@ -18,10 +18,10 @@ from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Relation, Release, metric, pure
 from tacit.guarantees.arithmetic import up
 from tacit.guarantees.concentrated import rho_for
-from tacit.guarantees.neighbours import one_user
-from tacit.mechanisms.grid import GridNoise, GridVector
+from tacit.guarantees.guarantee import one_user
 from tacit.mechanisms.inputs import STEPS, bounded_row_sum, real_array
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
+from tacit.mechanisms.samplers.integers import GridNoise, GridVector
 
 _SATURATION = (1 << 31) - 1  # releases fit an int32 on the wire; cutting after the noise costs nothing
 

@@ -19,7 +19,7 @@ from tacit.checks import finite, keep, member, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import Guarantee, Loss, LossKind, Relation, Release, pure
 from tacit.guarantees.arithmetic import down, exactly, sqrt_down
-from tacit.guarantees.neighbours import one_user
+from tacit.guarantees.guarantee import one_user
 from tacit.mechanisms.inputs import real_table, whole_sums
 from tacit.mechanisms.noise import FLOATS, SYSTEM_NOISE, Noise, NoiseCoins
 from tacit.mechanisms.scores import MOST_STEPS, Scores

@@ -18,7 +18,6 @@ from tacit.checks import keep, positive, probability, whole
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, Release
 from tacit.guarantees.arithmetic import sqrt_down
-from tacit.mechanisms.grid import GridNoise
 from tacit.mechanisms.inputs import whole_sums
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.mechanisms.rating_rows import (
@@ -37,6 +36,7 @@ from tacit.mechanisms.rating_rows import (
     totals_of,
     triangle,
 )
+from tacit.mechanisms.samplers.integers import GridNoise
 
 MOST_NORM = 1 << 10  # in clips: a number times the bound then stays below 2^44
 

@@ -16,8 +16,8 @@ from tacit.data import Ratings
 from tacit.errors import InvalidInput, InvalidModel, InvalidParameter, MissingExtra
 from tacit.guarantees import ONE_USER, approximate
 from tacit.mechanisms import ReplayedNoise, SampledGaussian
-from tacit.mechanisms.grid import GridVector
 from tacit.mechanisms.noise import SYSTEM_NOISE, promised
+from tacit.mechanisms.samplers.integers import GridVector
 from tacit.models.features import GenreProfile
 from tacit.models.scorers import RatingNetwork
 from tests.releases import release_of

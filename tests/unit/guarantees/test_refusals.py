@@ -7,7 +7,7 @@ import pytest
 
 from tacit.errors import InvalidGuarantee
 from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Neighbours
-from tacit.guarantees.neighbours import Relation, Unit
+from tacit.guarantees.guarantee import Relation, Unit
 
 ANYWHERE = Neighbours.features("L1")
 GAUSSIAN = Loss(LossKind.GAUSSIAN, 0.2)

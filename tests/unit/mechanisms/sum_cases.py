@@ -18,7 +18,7 @@ from tacit.mechanisms import (
     LaplaceSum,
     VectorLaplace,
 )
-from tacit.mechanisms.grid import GridNoise
+from tacit.mechanisms.samplers.integers import GridNoise
 from tests.contracts.mechanism import SECRET, MechanismCase, log_ratio
 from tests.unit.mechanisms import reference
 from tests.unit.mechanisms.cases import BAD_ROWS

@@ -13,7 +13,7 @@ from scipy import sparse, stats
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, LossKind, Relation
 from tacit.mechanisms import SYSTEM_NOISE, GaussianKernel, GridMatrix, ReplayedNoise
-from tacit.mechanisms.grid import GridNoise
+from tacit.mechanisms.samplers.integers import GridNoise
 from tacit.mechanisms.slates import MOST_KERNEL_ITEMS as MOST_ITEMS
 from tests.contracts.mechanism import ALARM, SECRET, chi_square
 

@@ -17,7 +17,7 @@ from tacit.mechanisms import (
     ReplayedNoise,
     TotalsOnDemand,
 )
-from tacit.mechanisms.grid import GridNoise
+from tacit.mechanisms.samplers.integers import GridNoise
 from tests.unit.mechanisms.test_rating_bounds import as_csr, odd_cells
 from tests.unit.mechanisms.transfer_tables import (
     DELTA,

@@ -20,8 +20,8 @@ from tacit.mechanisms import (
     RatingMoments,
     ReplayedNoise,
 )
-from tacit.mechanisms.grid import GridNoise
 from tacit.mechanisms.rating_rows import CLIP
+from tacit.mechanisms.samplers.integers import GridNoise
 from tests.contracts.mechanism import SECRET
 from tests.unit.mechanisms.test_rating_bounds import as_csr, odd_cells
 from tests.unit.mechanisms.transfer_tables import (

@@ -11,7 +11,7 @@ import pytest
 
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.guarantees import Neighbours, metric, pure
-from tacit.guarantees.neighbours import ONE_PROFILE
+from tacit.guarantees.guarantee import ONE_PROFILE
 from tacit.mechanisms import GridVector, ReplayedNoise, VectorLaplace
 from tacit.messages.multi_selection import MOST_STEPS, SIMULATED, Request, Signal, exact_eta
 from tests.releases import message_of, release_of

@@ -15,8 +15,8 @@ from tacit.audit.twins.kernels import HalfTheNoiseOffTheDiagonal, NoiseForEachTr
 from tacit.guarantees import Guarantee, Relation
 from tacit.guarantees.concentrated import epsilon_of_gaussian
 from tacit.mechanisms import GaussianKernel
-from tacit.mechanisms.grid import GridNoise
 from tacit.mechanisms.noise import Noise
+from tacit.mechanisms.samplers.integers import GridNoise
 from tacit.mechanisms.slates import STEPS
 
 _NAME = GaussianKernel.name

@@ -14,8 +14,8 @@ from tacit.audit.findings import By, Finding, Measure
 from tacit.audit.twins.moments import LongHead, NoiseSharedByAll, RowsOfAnyLength, WholeDiagonal
 from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import GramShare, GridVector, PopularityShare
-from tacit.mechanisms.grid import GridNoise
 from tacit.mechanisms.noise import Noise
+from tacit.mechanisms.samplers.integers import GridNoise
 from tacit.models.moments import STEPS
 
 _POPULARITY, _GRAM = PopularityShare.name, GramShare.name

@@ -16,10 +16,10 @@ from tacit.audit.twins.sums import ClippedAfterSum, ClippedPerCoordinate, LocalS
 from tacit.guarantees import Relation
 from tacit.guarantees.concentrated import epsilon_of_gaussian
 from tacit.mechanisms import GaussianSum, LaplaceSum
-from tacit.mechanisms.grid import GridNoise
 from tacit.mechanisms.inputs import STEPS
 from tacit.mechanisms.noise import Noise
 from tacit.mechanisms.samplers import integers
+from tacit.mechanisms.samplers.integers import GridNoise
 
 _LAPLACE, _GAUSSIAN = LaplaceSum.name, GaussianSum.name
 _BOUND = 2.0

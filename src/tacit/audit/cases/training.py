@@ -25,8 +25,8 @@ from tacit.audit.twins.training import (
     TwoSteps,
 )
 from tacit.mechanisms import SampledGaussian
-from tacit.mechanisms.grid import GridNoise
 from tacit.mechanisms.noise import Noise
+from tacit.mechanisms.samplers.integers import GridNoise
 
 _NAME = SampledGaussian.name
 _MOST = 1 << 20

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tacit.audit.twins import no_promise
 from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import BoundedCounts, GridVector
-from tacit.mechanisms.grid import GridNoise
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, unprotected
+from tacit.mechanisms.samplers.integers import GridNoise
 
 _ALL = 10**6
 

@@ -10,8 +10,8 @@ from tacit.audit.twins import no_promise
 from tacit.audit.twins.slates import clean
 from tacit.guarantees import Guarantee, Relation, Release
 from tacit.mechanisms import GaussianKernel, GridMatrix
-from tacit.mechanisms.grid import GridNoise
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, unprotected
+from tacit.mechanisms.samplers.integers import GridNoise
 from tacit.mechanisms.slates import STEPS
 
 

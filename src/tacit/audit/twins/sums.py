@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.audit.twins import no_promise
 from tacit.guarantees import ONE_USER_REPLACED, Guarantee, Release
 from tacit.mechanisms import GaussianSum, GridVector, LaplaceSum
-from tacit.mechanisms.grid import GridNoise
 from tacit.mechanisms.inputs import STEPS
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, unprotected
 from tacit.mechanisms.samplers import integers
+from tacit.mechanisms.samplers.integers import GridNoise
 
 
 @dataclass(frozen=True, slots=True)
