@@ -7,7 +7,6 @@ from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import Any, TypeAlias
 
-from tacit import __version__
 from tacit.evaluation.statistics import Estimate
 from tacit.guarantees import Guarantee
 
@@ -127,7 +126,7 @@ class Result:
 
 def versions_of(*packages: str) -> dict[str, str]:
     """tacit, Python, numpy, and further packages that are installed."""
-    found = {"tacit": __version__, "python": python_version()}
+    found = {"tacit": version("tacit"), "python": python_version()}
     for package in ("numpy", *packages):
         try:
             found[package] = version(package)

@@ -3,11 +3,11 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tacit import __version__
 from tacit.errors import MissingExtra
 from tacit.evaluation import registry
 from tacit.evaluation.curve import Curve
@@ -23,7 +23,7 @@ from tacit.evaluation.report.tables import all_figures, beside_others
 from tacit.evaluation.report.verdicts import standing, verdicts
 from tacit.evaluation.result import Result
 
-GENERATOR = f"tacit {__version__}"
+GENERATOR = f"tacit {version('tacit')}"
 PROOFS = Path(__file__).parents[4] / "docs" / "proofs"  # in a checkout; an installed package has no pages
 
 
