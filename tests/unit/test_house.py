@@ -6,6 +6,7 @@ import re
 import subprocess
 import tomllib
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,8 @@ def tracked() -> list[Path]:
     return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).is_file()]
 
 
-def names_in(path: Path) -> set[str]:
+@cache
+def names_in(path: Path) -> frozenset[str]:
     """Everything that a file imports or reaches by dots, with the names of modules written out."""
     tree = ast.parse(path.read_text())
     aliases: dict[str, str] = {}
@@ -55,7 +57,7 @@ def names_in(path: Path) -> set[str]:
             first, *rest = ast.unparse(node).split(".")
             if first in aliases:
                 found.add(".".join([aliases[first], *rest]))
-    return found
+    return frozenset(found)
 
 
 def calls_of(name: str, path: Path) -> int:
@@ -75,14 +77,80 @@ def users_of(*names: str) -> set[str]:
     }
 
 
+def files_that_reach(room: str, name: str) -> set[str]:
+    """The files of src/tacit that import this name from any module of a room, under whatever name, or reach it by dots."""
+    wanted = re.compile(rf"tacit\.{room}\.(.+\.)?{name}")
+    return {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if any(wanted.fullmatch(reached) for reached in names_in(path))
+    }
+
+
+def rooms_of(files: set[str]) -> set[str]:
+    return {file.split("/")[0] for file in files}
+
+
 def test_only_mechanisms_make_a_release() -> None:
-    makers = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if calls_of("Release", path)}
-    assert makers == {"guarantees/guarantee.py", "mechanisms/noise.py"}
-    # what the constructor asks for
-    assert users_of("tacit.guarantees.MECHANISM", "tacit.guarantees.guarantee.MECHANISM") == {"mechanisms/noise.py"}
-    callers = users_of("tacit.mechanisms.released", "tacit.mechanisms.noise.released")
+    assert {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if calls_of("Release", path)} == {
+        "guarantees/guarantee.py",
+        "mechanisms/noise.py",
+    }
+    assert files_that_reach("(guarantees|mechanisms)", "MECHANISM") == {
+        "mechanisms/noise.py"
+    }  # what the constructor asks for
+    callers = files_that_reach("mechanisms", "released")
     assert len(callers) > 10
-    assert {path.split("/")[0] for path in callers} == {"mechanisms"}
+    assert rooms_of(callers) == {"mechanisms"}
+
+
+BACK_DOORS = {"type.__call__": {"messages/codec.py"}, "object.__new__": {"messages/codec.py"}}
+
+
+def back_doors_in(path: Path) -> set[str]:
+    """The ways around a constructor that a file uses, and star imports, which would hide one."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Attribute() if ast.unparse(node) in BACK_DOORS:
+                found.add(ast.unparse(node))
+            case ast.ImportFrom(names=[ast.alias(name="*")]):
+                found.add("*")
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value="MECHANISM"), *_]):
+                found.add("MECHANISM")
+    return found
+
+
+def test_no_file_goes_around_a_constructor() -> None:
+    users: dict[str, set[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for door in back_doors_in(path):
+            users.setdefault(door, set()).add(path.relative_to(SOURCE).as_posix())
+    assert users == BACK_DOORS
+
+
+@pytest.mark.parametrize(
+    ("line", "reached"),
+    [
+        ("from tacit.mechanisms.sums import released as r", "released"),
+        ("import tacit.mechanisms.noise as n; n.MECHANISM", "MECHANISM"),
+        ("from tacit import guarantees as g; g.guarantee.MECHANISM", "MECHANISM"),
+        ("from tacit.messages.private_slates import make as build", "make"),
+    ],
+)
+def test_a_name_is_seen_wherever_it_is_taken_from(tmp_path: Path, line: str, reached: str) -> None:
+    (tmp_path / "sly.py").write_text(line)
+    names = {name.rsplit(".", 1)[1] for name in names_in(tmp_path / "sly.py") if name.startswith("tacit.")}
+    assert reached in names
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["type.__call__(Slate, 1)", "object.__new__(Slate)", "from tacit.guarantees import *", "getattr(g, 'MECHANISM')"],
+)
+def test_a_way_around_a_constructor_is_seen(tmp_path: Path, line: str) -> None:
+    (tmp_path / "sly.py").write_text(line)
+    assert back_doors_in(tmp_path / "sly.py")
 
 
 def test_a_release_cannot_be_made_without_a_mechanism() -> None:
@@ -93,6 +161,10 @@ def test_a_release_cannot_be_made_without_a_mechanism() -> None:
         replace(release_of(1, guarantee), value=2)
     with pytest.raises(InvalidParameter):
         unprotected(1, guarantee, SYSTEM_NOISE)
+    with pytest.raises(TypeError, match="cannot be subclassed"):
+
+        class Free(Release[int]):
+            def __post_init__(self, maker: object) -> None: ...
 
 
 RELEASED = (
@@ -109,9 +181,9 @@ RELEASED = (
 
 def test_only_messages_are_made_of_what_was_released() -> None:
     """Everybody else has ``from_release``, ``from_bytes`` and ``from_json``."""
-    callers = users_of("tacit.messages.codec.make")
+    callers = files_that_reach("messages", "make")
     assert len(callers) >= 5
-    assert {path.split("/")[0] for path in callers} == {"messages"}
+    assert rooms_of(callers) == {"messages"}
     for kind in RELEASED:
         makers = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if _constructs(kind, path)}
         assert makers == set(), kind

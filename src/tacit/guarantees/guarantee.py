@@ -305,6 +305,9 @@ class Release(Generic[T_co]):
     guarantee: Guarantee
     maker: InitVar[object] = None
 
+    def __init_subclass__(cls) -> None:
+        raise TypeError("Release cannot be subclassed: a subclass could skip the check that a mechanism made it.")
+
     def __post_init__(self, maker: object) -> None:
         if maker is not MECHANISM:
             raise TypeError(
