@@ -19,7 +19,7 @@ from tacit.ledger.chain import DAY, Tip, digest, genesis, lane_of
 from tacit.ledger.entries import link_of_charge, link_of_enrolment
 from tacit.ledger.impressions import ImpressionLedger
 from tacit.ledger.stores import open_store
-from tacit.ledger.stores.interface import ACCOUNTS, ENTRIES, IMPRESSIONS, LANES, SUBJECTS, Table, tip_row
+from tacit.ledger.stores.interface import ACCOUNTS, ENTRIES, IMPRESSIONS, LANES, SUBJECTS, LedgerTable, tip_row
 from tacit.ledger.stores.sqlite_files import TYPES
 from tacit.ledger.tally import lane_of_impression, link_of_impression
 from tacit.ledger.verification import check
@@ -275,7 +275,7 @@ def test_the_same_release_id_of_two_subjects_is_no_repetition(path: Path) -> Non
 # Databases whose constraints were taken off.
 
 
-def without_constraints(connection: sqlite3.Connection, table: Table) -> None:
+def without_constraints(connection: sqlite3.Connection, table: LedgerTable) -> None:
     """Builds a table anew, with all its rows and indexes, but without what keeps two rows from being the same."""
     named = "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND type = 'index' AND sql IS NOT NULL"
     indexes = [sql for (sql,) in connection.execute(named, (table.name,))]
@@ -358,7 +358,7 @@ def test_what_a_database_holds_twice_is_found_by_its_rows_alone(
 
 
 @pytest.mark.parametrize("table", [ENTRIES, SUBJECTS, IMPRESSIONS, ACCOUNTS], ids=lambda table: table.name)
-def test_a_database_without_its_constraints_is_not_opened(whole: Path, table: Table) -> None:
+def test_a_database_without_its_constraints_is_not_opened(whole: Path, table: LedgerTable) -> None:
     """Two processes could then charge the same release, or enrol the same subject, and both would succeed."""
     with tampering(whole) as connection:
         without_constraints(connection, table)
