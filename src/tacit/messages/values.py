@@ -1,6 +1,6 @@
 """Readers of single JSON values, for messages that are read member by member. An error shows a path and a type, never a value.
 
-They load no other room: a node that carries messages of a federation loads this module and nothing that could reach a row.
+This module loads no other room, so a node that only carries messages of a federation loads nothing that could reach a row.
 """
 
 import math
