@@ -33,6 +33,11 @@ def lane_of(key: str, lanes: int) -> int:
     return hashlib.sha256(key.encode()).digest()[0] % lanes if lanes > 1 else 0
 
 
+def lane_of_digest(digest: bytes, lanes: int) -> int:
+    """The lane that ``lane_of`` finds, from the digest of the key."""
+    return digest[0] % lanes
+
+
 def lanes_of(keys: Iterable[str], lanes: int) -> list[int]:
     """The lanes of these accounts, in one order for all transactions, so that no two wait for each other."""
     return sorted({lane_of(key, lanes) for key in set(keys)}) if lanes > 1 else [0]
@@ -154,6 +159,19 @@ def start_of_next_month(at: int) -> int:
     moment = as_datetime(at)
     year, month = (moment.year + 1, 1) if moment.month == 12 else (moment.year, moment.month + 1)
     return _micros(datetime(year, month, 1, tzinfo=UTC))
+
+
+GRACE = 86_400  # seconds after its expiry in which an offer can still be reported
+
+
+def is_late(expires: int, moment: int) -> bool:
+    """Whether an offer that expires then (seconds since 1970) can no longer be reported at ``moment``."""
+    return (expires + GRACE) * SECOND < moment
+
+
+def lapsed_before(moment: int) -> int:
+    """The second before which an expiry is late at ``moment``."""
+    return -((GRACE * SECOND - moment) // SECOND)  # rounded up
 
 
 def _micros(moment: datetime) -> int:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, TacitError
 from tacit.ledger.book import GroupCommit, Ledger, delete_rows, sole_outcome
-from tacit.ledger.chain import Clock, checked_name, digest, now
+from tacit.ledger.chain import Clock, checked_name, digest, lane_of_digest, lapsed_before, now
 from tacit.ledger.offers import (
     LAPSED,
     STILL_LAPSED,
@@ -37,7 +37,6 @@ from tacit.ledger.offers import (
     commit_offers,
     commit_settlements,
     engagements_of,
-    lapsed_before,
     slot_key,
     was_refused,
 )
@@ -52,7 +51,6 @@ from tacit.ledger.tally import (
     ItemTotal,
     Tally,
     accounts_agree,
-    lane_of_impression,
     micros_of,
     statement_over,
     sum_too_large,
@@ -155,7 +153,7 @@ class ImpressionLedger(Ledger):
         lanes = self._store.lanes
         latest = (lapsed_before(self._moment()),)
         return delete_rows(
-            self._store, BOOK, OFFERS, LAPSED, STILL_LAPSED, latest, lambda key: lane_of_impression(key[0], lanes)
+            self._store, BOOK, OFFERS, LAPSED, STILL_LAPSED, latest, lambda key: lane_of_digest(key[0], lanes)
         )
 
     def item(self, item: str) -> ItemTotal:
@@ -207,7 +205,7 @@ class ImpressionLedger(Ledger):
 
     def _lanes_of(self, ids: Iterable[bytes]) -> list[int]:
         """In one order for all transactions, so that no two wait for each other."""
-        return sorted({lane_of_impression(id, self._store.lanes) for id in ids})
+        return sorted({lane_of_digest(id, self._store.lanes) for id in ids})
 
 
 def _checked(report: Report | tuple[str, str, int]) -> Report | InvalidParameter:
@@ -231,7 +229,7 @@ def _count_reports(
     Without ``look_up`` it assumes that no report came before, and raises AlreadyThere if that may be wrong.
     """
     earlier_rows = writer.ask(REPORTED, [(id,) for id in ids]) if look_up else None
-    own_lanes = [lane_of_impression(id, lanes) for id in ids]
+    own_lanes = [lane_of_digest(id, lanes) for id in ids]
     tally = Tally(writer, lanes, moment, ((r.item, lane) for r, lane in zip(reports, own_lanes, strict=True)))
     accounts, fresh = tally.accounts, tally.fresh
     outcomes: list[Counted | TacitError] = []

@@ -14,11 +14,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, LedgerUnavailable, TacitError
-from tacit.ledger.chain import END_OF_TIME, SECOND, checked_name, day_of, digest, lane_of
+from tacit.ledger.chain import END_OF_TIME, SECOND, checked_name, day_of, digest, is_late, lane_of, lane_of_digest
 from tacit.ledger.stores.interface import ACCOUNTS, BATCHES, ENGAGEMENTS, OFFERS, REFUSALS, Query, Reader, Row, Writer
-from tacit.ledger.tally import REPORTED, ItemAccount, Tally, lane_of_impression, micros_of, sum_too_large
+from tacit.ledger.tally import REPORTED, ItemAccount, Tally, micros_of, sum_too_large
 
-GRACE = 86_400  # seconds after its expiry in which an offer can still be reported
 MOST_CANDIDATES = 10_000
 MOST_SLOTS = 100
 MOST_TOKEN = 400  # characters
@@ -79,7 +78,7 @@ def commit_offers(
         content = json.dumps([offered.context, offered.slots, offered.prices], separators=(",", ":"))
         kept = row or new.get(id)
         if kept is None:
-            if is_late(offered.expires, max(moment, writer.tips[lane_of_impression(id, lanes)].at)):
+            if is_late(offered.expires, max(moment, writer.tips[lane_of_digest(id, lanes)].at)):
                 outcomes.append(_too_late())
                 continue
             new[id] = (content, offered.expires)
@@ -106,22 +105,12 @@ def slot_key(token: str, slot: int) -> bytes:
     return digest(f"{token}\n{slot}" if slot else token)
 
 
-def is_late(expires: int, moment: int) -> bool:
-    """Whether an offer that expires then can no longer be reported at ``moment``."""
-    return (expires + GRACE) * SECOND < moment
-
-
 def _too_late() -> LedgerUnavailable:
     return LedgerUnavailable(
         "by the ledger's time this offer could not be settled any more, and must not be sent. Either its expiry is wrong, or the "
         "clock is behind, or the clock was ahead when something was counted: the ledger's time does not go back. Set the clock; "
         "then wait until it has caught up, or continue in a new ledger."
     )
-
-
-def lapsed_before(moment: int) -> int:
-    """The second before which an expiry is late at ``moment``."""
-    return -((GRACE * SECOND - moment) // SECOND)  # rounded up
 
 
 log = logging.getLogger("tacit.ledger")
@@ -173,7 +162,7 @@ def commit_settlements(
     impressions = writer.ask(REPORTED, [(key,) for own in asked_for for key in own])
     offers = writer.ask(OFFER, [(own[0],) for own in keys])
     accounts_needed = (
-        (item, lane_of_impression(key, lanes))
+        (item, lane_of_digest(key, lanes))
         for report, own in zip(reports, keys, strict=True)
         for item, key in zip(report.items, own, strict=True)
     )
@@ -183,8 +172,7 @@ def commit_settlements(
     for report, own, offer in zip(reports, asked_for, offers(), strict=True):
         earlier = [next(stored) or tally.fresh.get(key) for key in own]
         accounts = [
-            tally.accounts[item, lane_of_impression(key, lanes)]
-            for item, key in zip(report.items, own[:-1], strict=True)
+            tally.accounts[item, lane_of_digest(key, lanes)] for item, key in zip(report.items, own[:-1], strict=True)
         ]
         usable = [account for account in accounts if isinstance(account, ItemAccount)]
         if len(usable) < len(accounts):
@@ -283,7 +271,7 @@ def commit_batch(writer: Writer, lanes: int, moment: int, batched: Batched) -> S
     """
     settled = writer.ask(BATCH, [(batched.batch, batched.group)])
     impressions = writer.ask(REPORTED, [(key,) for key in batched.keys])
-    own_lanes = [lane_of_impression(key, lanes) for key in batched.keys]
+    own_lanes = [lane_of_digest(key, lanes) for key in batched.keys]
     accounts = [(item, lane) for (_, item), lane in zip(batched.reports, own_lanes, strict=True)]
     tally = Tally(writer, lanes, moment, accounts)
     (row,) = settled()
@@ -376,7 +364,7 @@ def commit_engagements(
             except LedgerDamaged as problem:
                 outcomes.append(problem)
                 continue
-            day = day_of(max(moment, writer.tips[lane_of_impression(id, lanes)].at))
+            day = day_of(max(moment, writer.tips[lane_of_digest(id, lanes)].at))
             new[id] = ENGAGEMENTS.sealed(id, item, engagement.bit, day)
             outcomes.append(Settlement.OK)
     writer.insert(ENGAGEMENTS, list(new.values()))

@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, TacitError, UnknownName
 from tacit.ledger.book import GroupCommit, Ledger, delete_rows, sole_outcome
-from tacit.ledger.chain import END_OF_TIME, SECOND, Clock, checked_name, day_of, lane_of, now
-from tacit.ledger.offers import MOST_SLOTS, MOST_TOKEN, lapsed_before
+from tacit.ledger.chain import END_OF_TIME, SECOND, Clock, checked_name, day_of, lane_of, lapsed_before, now
+from tacit.ledger.offers import MOST_SLOTS, MOST_TOKEN
 from tacit.ledger.stores.interface import CLOSED, CONSENTS, DISPLAYS, MAIL, LedgerStore, Query, Row, Writer
 from tacit.ledger.tally import BOOK
 

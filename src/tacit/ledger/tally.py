@@ -27,11 +27,6 @@ _SUMS = "SELECT account, count(*) AS impressions, sum(micros) AS micros FROM imp
 _START = date(1970, 1, 1)
 
 
-def lane_of_impression(id: bytes, lanes: int) -> int:
-    """The lane of an impression, from its digest: the same that ``lane_of`` finds from the id."""
-    return id[0] % lanes
-
-
 def link_of_impression(before: bytes, number: int, id: bytes, account: int, item: str, day: int, micros: int) -> bytes:
     """The link of an impression. It covers the item as well, which the row names only by its account."""
     # The fields joined beforehand give the same link as one by one, in half the time.

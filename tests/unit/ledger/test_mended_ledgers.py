@@ -15,13 +15,13 @@ import pytest
 from tacit.errors import LedgerDamaged
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger, Terms
-from tacit.ledger.chain import DAY, Tip, digest, genesis, lane_of
+from tacit.ledger.chain import DAY, Tip, digest, genesis, lane_of, lane_of_digest
 from tacit.ledger.entries import link_of_charge, link_of_enrolment
 from tacit.ledger.impressions import ImpressionLedger
 from tacit.ledger.stores import open_store
 from tacit.ledger.stores.interface import ACCOUNTS, ENTRIES, IMPRESSIONS, LANES, SUBJECTS, LedgerTable, tip_row
 from tacit.ledger.stores.sqlite_files import TYPES
-from tacit.ledger.tally import lane_of_impression, link_of_impression
+from tacit.ledger.tally import link_of_impression
 from tacit.ledger.verification import check
 from tacit.ledger.verification.export import export, line_of, recompute
 from tests.unit.ledger.small_ledger import LARGE, LEAKY, SMALL, START, Hand, build
@@ -237,7 +237,7 @@ def test_an_impression_in_the_wrong_lane_is_found_in_an_export(path: Path) -> No
     lines = exported(path)
     assert not found_in(rechained(lines))
     last = of_kind(lines, "impression")[-1]
-    id = next(d for n in range(99) if lane_of_impression(d := digest(f"else-{n}"), 2) != last["number"] % 2)
+    id = next(d for n in range(99) if lane_of_digest(d := digest(f"else-{n}"), 2) != last["number"] % 2)
     last["id"] = id.hex()
     assert "this entry belongs to another lane" in found_in(rechained(lines))
 

@@ -15,12 +15,12 @@ from typing import Any, Protocol
 from tacit.errors import TacitError
 from tacit.guarantees import Guarantee
 from tacit.ledger.budgets import MOST, NOTHING_SPENT, Budget, Cost, Period, Statement, Terms, price, stated
-from tacit.ledger.chain import DAY, END_OF_TIME, MOST_CHARACTERS, Head, digest, genesis, lane_of
+from tacit.ledger.chain import DAY, END_OF_TIME, MOST_CHARACTERS, Head, digest, genesis, lane_of, lane_of_digest
 from tacit.ledger.entries import BOOK as PRIVACY
 from tacit.ledger.entries import Allowance, link_of_charge, link_of_enrolment
 from tacit.ledger.stores.interface import ACCOUNTS, LANES, SUBJECTS
 from tacit.ledger.tally import BOOK as IMPRESSIONS
-from tacit.ledger.tally import MOST_MICROS, ItemTotal, lane_of_impression, link_of_impression
+from tacit.ledger.tally import MOST_MICROS, ItemTotal, link_of_impression
 
 LEDGER = "ledger"
 MOST_FINDINGS = 100  # findings that are listed: if the ledger's id was altered, every entry is wrong
@@ -492,7 +492,7 @@ class ImpressionVerifier:
         elif before is not None and link != link_of_impression(before, number, id, account, item, day, micros):
             self._note("this entry does not match its link: it was altered, moved or inserted.")
         self.chain.advance(lane, position, link, day * DAY)
-        if lane_of_impression(id, self.chain.lanes) != lane:
+        if lane_of_digest(id, self.chain.lanes) != lane:
             self._note("this entry belongs to another lane.")
         if not 0 <= micros <= MOST_MICROS:
             self._note("the price in this entry is beyond what can be reported.")
