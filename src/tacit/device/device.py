@@ -159,7 +159,7 @@ class Device:
 
     def titles(self, items: Iterable[int | str] | Choice) -> tuple[str, ...]:
         """The titles of picked items, by their ids, or of a choice."""
-        if isinstance(items, Choice):  # a candidate's id is a text, whatever the store's ids are
+        if isinstance(items, Choice):  # a candidate's id is a text, even if the store's ids are numbers
             by_text = {str(item): code for code, item in enumerate(self.items.ids.tolist())}
             return tuple(self.items.title(by_text[item]) if item in by_text else item for item in items.items)
         return tuple(self.items.title(self.items.code(item)) for item in several("the items of titles", items))

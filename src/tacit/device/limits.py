@@ -1,6 +1,6 @@
 """The limits of a device: budgets for signals and offers, the slots of signals, and the accounts in the ledger that enforce them.
 
-The owner of a device sets the limits. They act on public data only, whatever a server's offers contain.
+The owner of a device sets the limits. They act on public data only, and no offer of a server changes them.
 """
 
 from collections.abc import Collection, Sequence

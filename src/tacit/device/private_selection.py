@@ -189,7 +189,7 @@ class DevicePrivateSelection:
             if guarantee.epsilon == 0.0:
                 applied = offer.policy
             elif (scorer := self._scorer) is not None:
-                # A batch is charged once, whatever the tokens of its offers: the bound for shuffled reports holds for one report
+                # A batch is charged once for all tokens of its offers: the bound for shuffled reports holds for one report
                 # of each user, so further offers of the batch are answered publicly.
                 kind, key = "choice", offer.token
                 if offer.batch is not None:
@@ -280,7 +280,7 @@ class DevicePrivateSelection:
         return self._click(shown.server if isinstance(shown, Choice) else server_name(server), shown.token, clicked)
 
     def _click(self, server: str, token: str, clicked: bool) -> Engagement | None:
-        """The bit of a display: charged and drawn the first time, the same bit after that, whatever ``clicked`` says then.
+        """The bit of a display: charged and drawn the first time, and the same bit after that, even if ``clicked`` differs.
 
         None without a display that was shown under consent, or if nothing is left of the budget. Both follow from public data.
         """

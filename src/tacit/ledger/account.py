@@ -118,7 +118,7 @@ class Proposal:
 class Account(Generic[Asked, Content]):
     """One subject of a ledger, its terms, and its releases. Make one with `agree`.
 
-    ``sent_again`` tells whether the last release was found in the ledger instead of drawn.
+    ``sent_again`` is True if the last release came from the ledger and was not drawn.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The base of every ledger: opening and closing, the clock, the head, and group commit.
 
 Group commit: threads that want to write at the same time share one transaction, and so one wait for the disk. The first to come
-leads: it commits its own work together with all that is waiting, then hands the lead on. There is no background thread, and a
+leads: it commits its own work together with all waiting work, then hands the lead on. There is no background thread, and a
 single writer pays nothing.
 """
 
@@ -75,7 +75,7 @@ class Ledger:
         return head_of(self._store)
 
     def close(self) -> None:
-        """Closes the file or connection. All that was answered is on the disk already."""
+        """Closes the file or connection. Everything that was answered is on the disk already."""
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -255,7 +255,7 @@ def read_head(reader: Reader, ledger: str) -> Head:
 
 
 def check_head(head: Head) -> None:
-    """Refuses a value that is not a whole head: a part of one would seem to protect, and would not."""
+    """Raises InvalidParameter unless the value is a whole head: a part of one would seem to protect, and would not."""
     if not isinstance(head, Head) or set(head.books) != set(BOOKS):
         raise InvalidParameter(
             "a head has both books: pass ledger.head(), or Head.from_json(...) of a head noted earlier."

@@ -48,7 +48,7 @@ MOST_BYTES = 16 * 1024 * 1024  # of one stored release
 LONGEST_DRAW = 2 * SECOND  # after a charge: public, and far longer than a device takes to draw and to keep
 _STEP = SECOND // 100
 
-Pause = Callable[[float], None]  # for so many seconds
+Pause = Callable[[float], None]  # takes seconds
 
 
 class Stored(NamedTuple):

@@ -166,7 +166,7 @@ class DisplayLedger(Ledger):
         with self._store.read() as reader:
             rows = reader.stream(f"SELECT {_CONSENT} FROM consents ORDER BY number")
             consents = [_read_consent(row)[1] for row in rows]
-        # A repeated refusal is no change.
+        # A repeated refusal is not a change.
         changes = zip([None, *consents], consents, strict=False)
         return [consent for before, consent in changes if before is None or before.granted != consent.granted]
 

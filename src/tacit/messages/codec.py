@@ -54,7 +54,7 @@ Positive: TypeAlias = Annotated[float, Meta(gt=0, le=_LARGEST)]
 
 
 def characters(least: int = 0, most: int = 200) -> Meta:
-    """The bounds of a text of so many characters that can be written as UTF-8: ``Annotated[str, characters(1, 100)]``."""
+    """The bounds of a text of ``least`` to ``most`` characters in UTF-8: ``Annotated[str, characters(1, 100)]``."""
     return Meta(min_length=least or None, max_length=most, pattern=TEXT)
 
 

@@ -163,7 +163,7 @@ class Signal(Message, metaclass=ReleaseOnly):
 
     @classmethod
     def nothing(cls, dimension: int, eta: Eta, grid_bits: int = GRID_BITS) -> "Signal":
-        """A signal that tells nothing about the user, for a device whose budget is spent. The server answers as to anybody.
+        """A signal that says nothing about the user, for a device whose budget is spent.
 
         ``eta`` is an L1 distance of features, for one nat of loss.
         """

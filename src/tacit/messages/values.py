@@ -45,7 +45,7 @@ def real(value: object, path: str) -> float:
 
 
 def text(value: object, path: str, *, least: int = 0, most: int = 200) -> str:
-    """``value``, if it is a text of so many characters that can be written as UTF-8."""
+    """``value``, if it is a text of ``least`` to ``most`` characters that can be written as UTF-8."""
     if isinstance(value, str) and least <= len(value) <= most and re.match(TEXT, value):
         return value
     raise InvalidMessage(f"expected a text of {least} to {most} characters at {path}.")

@@ -1,4 +1,4 @@
-"""What a ledger asks of a store: its tables, one kind of write transaction, one kind of read, and no SQL dialect."""
+"""The interface of a store: the tables, one kind of write transaction, one kind of read, and no SQL dialect."""
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,9 +15,8 @@ from tacit.ledger.chain import MOST_LANES, Tip, genesis
 
 Kind = Literal["int", "text", "bytes"]
 Row = tuple[Any, ...]
-Answers = Callable[
-    [], list[Row | None]
-]  # call it when the rows are needed: a store on the wire asks several questions at once
+# Call it when you need the rows: a store on the wire asks several questions at once.
+Answers = Callable[[], list[Row | None]]
 
 
 def _no_seal(*content: Any) -> bytes:
@@ -165,7 +164,7 @@ BATCHES = LedgerTable(
         f"{batch}\n{group_id}\n{digest.hex()}\n{reports}\n{day}".encode()
     ),
 )
-# Groups of which a version was refused: someone who saw it and another version saw single reports.
+# Groups with a refused version: someone who sees two versions of a group sees single reports.
 REFUSALS = LedgerTable(
     "refusals",
     {"batch": "text", "group_id": "text", "day": "int", "seal": "bytes"},
@@ -181,7 +180,7 @@ ENGAGEMENTS = LedgerTable(
     noun="an engagement",
     seal=lambda id, item, bit, day: id + f"{item}\n{bit}\n{day}".encode(),
 )
-# On a device: what it chose, and how far that has come. Tokens are in plain text, because they still have to be sent.
+# On a device: its choices and their states. Tokens are in plain text, because they still have to be sent.
 DISPLAYS = LedgerTable(
     "displays",
     {
@@ -275,7 +274,7 @@ class Reader(Protocol):
         ...
 
     def damage(self) -> list[str]:
-        """What the database itself reports as wrong with its files."""
+        """Faults that the database itself reports in its files."""
         ...
 
 
@@ -341,7 +340,7 @@ class LedgerStore(Protocol):
 
 @dataclass(frozen=True)
 class Origin:
-    """What was fixed when the ledger was created. Every store writes it then, and checks it when it opens the ledger."""
+    """The facts fixed at the creation of a ledger. Every store writes them then, and checks them when it opens the ledger."""
 
     ledger: str
     lanes: int

@@ -65,7 +65,7 @@ _IMPRESSIONS = (
     "LEFT JOIN accounts a ON a.number = i.account ORDER BY i.number"
 )
 # The tables beside the books, and the book that a finding names. Their rows are in no chain and are deleted on purpose, so a
-# missing row is no finding, and an altered one is found by its seal. Nothing that is counted or owed rests on them.
+# missing row is not a finding, and the seal shows an altered one. Nothing that is counted or owed depends on them.
 _BESIDE = (
     (OFFERS, IMPRESSIONS),
     (BATCHES, IMPRESSIONS),
