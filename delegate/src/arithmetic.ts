@@ -11,7 +11,7 @@ export function fraction(numerator: bigint, denominator: bigint): Fraction {
   return { numerator: numerator / divisor, denominator: denominator / divisor };
 }
 
-/** Converts a float to exactly the binary fraction that it is. */
+/** Converts a float to its exact binary fraction. */
 export function ofFloat(value: number): Fraction {
   let [mantissa, shift] = [value, 0];
   while (!Number.isInteger(mantissa)) {

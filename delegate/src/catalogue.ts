@@ -83,18 +83,18 @@ export class Catalogue implements FeatureSpace {
   }
 
   /** The index of an item in `ids`. */
-  place(id: ItemId): number | undefined {
+  indexOf(id: ItemId): number | undefined {
     return this.#indices.get(id);
   }
 
   /** The index of the item with this number on the wire. The number is the id if all ids are non-negative integers, else the index. */
-  placeOfNumber(number: bigint): number | undefined {
+  indexOfNumber(number: bigint): number | undefined {
     if (this.#numbered) return this.#indices.get(Number(number)); // exact: all ids are below 2^53
     return number < BigInt(this.ids.length) ? Number(number) : undefined;
   }
 
   /** The index of the item with this id as a text, as offers name it. */
-  placeOfText(item: string): number | undefined {
+  indexOfText(item: string): number | undefined {
     if (typeof this.ids[0] === "string") return this.#indices.get(item);
     return String(Number(item)) === item ? this.#indices.get(Number(item)) : undefined;
   }
@@ -112,13 +112,13 @@ export function scorerOf(parts: readonly Reply[], catalogue: Catalogue): Scorer 
     if (!part.kind.startsWith("linear-map") || part.dimension !== catalogue.dimension) return null;
     const own = part.rows();
     part.items.forEach((number, position) => {
-      const index = catalogue.placeOfNumber(number);
+      const index = catalogue.indexOfNumber(number);
       if (index !== undefined) rows.set(index, own[position]!);
     });
   }
   return (features, items) =>
     items.map((item) => {
-      const row = rows.get(catalogue.placeOfText(item) ?? -1);
+      const row = rows.get(catalogue.indexOfText(item) ?? -1);
       return row === undefined ? null : linearEstimates([row], features)[0]!;
     });
 }

@@ -72,7 +72,7 @@ export class Client {
     return isTransient(answer.status) || codeOf(answer) === null ? "pending" : "refused";
   }
 
-  /** Loads all parts of the server's public model, whatever will be chosen. Returns null if they are of different versions. */
+  /** Loads all parts of the server's public model, for any later choice. Returns null if they have different versions. */
   async scorer(): Promise<Reply[] | null> {
     const part = (number: number): Promise<Answer> => this.#get(`/v1/private-selection/scorer?part=${number}`, BINARY);
     const first = await part(0);

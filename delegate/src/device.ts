@@ -259,7 +259,7 @@ export class Delegate {
   }
 
   #indexOf(item: ItemId): number {
-    const index = this.catalogue.place(item);
+    const index = this.catalogue.indexOf(item);
     // what the user rated is private, and so is what they tried to rate: the error shows no id
     if (index === undefined) throw unknownName("no such item in this catalogue: look it up with catalogue.find(text).");
     return index;
@@ -275,7 +275,7 @@ export class Delegate {
  * profile.
  */
 class ConsentGuard {
-  #seen = 0; // the last revocation when the profile was started
+  #lastRevocation = 0; // when the profile was started
   #reading: Promise<void> = Promise.resolve();
 
   constructor(
@@ -285,7 +285,7 @@ class ConsentGuard {
 
   /** Notes that an empty profile got its first rating: earlier revocations do not apply to it. */
   startProfile(): void {
-    const read = async (stores: Stores): Promise<void> => void (this.#seen = (await consentOf(stores)).revoked);
+    const read = async (stores: Stores): Promise<void> => void (this.#lastRevocation = (await consentOf(stores)).revoked);
     // if the read fails, the older number stays: too much may be wiped, never too little
     this.#reading = this.database.transact("readonly", read).catch(() => undefined);
   }
@@ -299,7 +299,7 @@ class ConsentGuard {
   /** The same within a transaction. */
   async checkIn(stores: Stores): Promise<boolean> {
     const { granted, revoked } = await consentOf(stores);
-    if (revoked > this.#seen) this.profile.wipe();
+    if (revoked > this.#lastRevocation) this.profile.wipe();
     return granted;
   }
 }

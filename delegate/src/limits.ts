@@ -1,6 +1,6 @@
 /**
  * The limits that the owner of a device sets: budgets for signals and offers, and slots, which say when a fresh signal may be drawn. Limits
- * depend on public data only, whatever an offer says.
+ * depend on public data only, and no offer changes them.
  *
  * Sums are in nano-epsilon, as integers. Charges are rounded up. Calendar times are in UTC, as milliseconds since 1970.
  */

@@ -52,7 +52,7 @@ export function envelope(floors: readonly number[], epsilon: number): Draw {
 export function permuteAndFlip(count: number, epsilon: number): Draw {
   const rate = rateOf("pf", count, epsilon);
   return (scores, noise) => {
-    const coins = exponentsOf(scores, rate).map((exponent) => exponentialCoin(exponent, noise)); // tosses all, whatever falls
+    const coins = exponentsOf(scores, rate).map((exponent) => exponentialCoin(exponent, noise)); // tosses all of them, even after a head
     const heads = coins.flatMap((head, candidate) => (head ? [candidate] : []));
     return heads[indexBelow(heads.length, noise)]!;
   };

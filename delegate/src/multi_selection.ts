@@ -35,7 +35,7 @@ export interface SignalContext {
   readonly features: (stores: Stores) => Promise<Float64Array>;
 }
 
-/** Returns this slot's signal: the first call charges and draws it, later calls return the same bytes whatever is rated meanwhile. */
+/** Returns this slot's signal: the first call charges and draws it, later calls return the same bytes even if ratings change. */
 export async function ask(eta: Fraction, context: SignalContext): Promise<Asked> {
   const { ledger, subject, budget, dimension } = context;
   const cost = costFrom(guaranteeOf(eta, dimension).epsilon, context.noise);
@@ -50,7 +50,7 @@ export async function ask(eta: Fraction, context: SignalContext): Promise<Asked>
   try {
     // One tab at a time, from charge to keep. If two tabs drew at once, the faster draw would be kept, and the time of a draw depends on
     // its value.
-    return await inTurn(`tacit ${ledger.database.db.name} ${subject} ${id}`, () => release(id, cost, eta, context));
+    return await runInTurn(`tacit ${ledger.database.db.name} ${subject} ${id}`, () => release(id, cost, eta, context));
   } catch (problem) {
     if (!(problem instanceof TacitError && problem.code === "budget-exhausted")) throw problem;
   }
@@ -76,7 +76,7 @@ async function release(id: string, cost: Cost, eta: Fraction, { ledger, subject,
  * Runs `work` while no other tab of this origin runs work under the same name, by Web Locks. Without Web Locks it runs at once: the first
  * draw kept still decides for all tabs, but it is more likely the faster one.
  */
-function inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
+function runInTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
   const locks = (globalThis.navigator as Partial<Navigator> | undefined)?.locks;
   return locks === undefined ? work() : (locks.request(name, work) as Promise<T>);
 }
@@ -102,13 +102,13 @@ export function pick(reply: Reply, features: Float64Array, t = 1): { picked: big
 /** The catalogue indices of a slate's items. Throws if an item is unknown. */
 export function slateOf(reply: Reply, catalogue: Catalogue): number[] {
   return reply.items.map((number) => {
-    const index = catalogue.placeOfNumber(number);
+    const index = catalogue.indexOfNumber(number);
     if (index === undefined) throw invalidMessage("the slate has an item that this catalogue lacks: load the server's catalogue again.");
     return index;
   });
 }
 
-/** Returns a function that values the slate's items at true features. An unusable reply throws here, before any feature is read. */
+/** Returns a function that estimates the slate's items at true features. An unusable reply throws here, before a feature is read. */
 export function estimatorOf(reply: Reply, dimension: number): (features: Float64Array) => number[] {
   if (reply.dimension !== dimension) {
     throw invalidMessage(`the reply's local model is for ${reply.dimension} features; this device has ${dimension}.`);
@@ -141,7 +141,7 @@ const CLOSE = 1e-15;
 /** The pseudoinverse by one-sided Jacobi: rotates pairs of columns until all are orthogonal. Normal equations would lose digits. */
 function pseudoinverse(matrix: number[][]): number[][] {
   const wide = matrix.length < matrix[0]!.length;
-  // works on the columns of the matrix or of its transpose, whichever has fewer; `rotations` accumulates V
+  // works on the columns of the matrix, or of its transpose if that has fewer; `rotations` accumulates V
   const columns = wide ? matrix.map((row) => [...row]) : transpose(matrix);
   const rotations = columns.map((_, row) => columns.map((__, column) => Number(row === column)));
   for (let sweep = 0, moved = true; moved && sweep < SWEEPS; sweep += 1) {

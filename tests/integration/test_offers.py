@@ -21,7 +21,7 @@ from tacit.ledger import (
 )
 from tacit.ledger.chain import DAY, SECOND
 from tacit.ledger.stores import open_store
-from tacit.ledger.stores.interface import DISPLAYS, MIGRATIONS, OFFERS, VERSION, Table
+from tacit.ledger.stores.interface import DISPLAYS, MIGRATIONS, OFFERS, VERSION, LedgerTable
 from tacit.ledger.verification import check
 from tests.integration.test_stores import run
 
@@ -164,7 +164,7 @@ def test_a_ledger_of_an_earlier_version_is_brought_up_to_date_and_works(target: 
 def test_deleting_removes_the_rows_with_these_keys_and_no_others(target: str, many: int) -> None:
     ImpressionLedger.create(target).close()
     store = open_store(target)
-    tables: list[tuple[Table, list[tuple[object, ...]]]] = [
+    tables: list[tuple[LedgerTable, list[tuple[object, ...]]]] = [
         (OFFERS, [(bytes([i]), "x", i, b"") for i in range(6)]),
         (DISPLAYS, [(f"s{i % 2}", f"t{i // 2}", "", 0, 0, b"", b"") for i in range(6)]),
     ]

@@ -3,7 +3,7 @@
  * numbers on the wire are little-endian.
  *
  * Signal and request: version u16, flags u8, log2 of the grid's step i8, eta as two u32, dimension u16, k u8, t u8, then the steps as
- * i32. That makes 16 + 4d bytes whatever the features are, 168 for 38 features. A stored signal has the same bytes with k = t = 0.
+ * i32: 16 + 4d bytes for any d features, 168 for 38 features. A stored signal has the same bytes with k = t = 0.
  *
  * Reply: version u16, model kind u8 (highest bit: the slate is shorter than k), k u8, dimension u16, components u16, the items' numbers
  * as k u64, then the model. The server pads a short slate with its last item.

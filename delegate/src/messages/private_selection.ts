@@ -73,7 +73,7 @@ export const withoutCost = ({ m, slots }: Policy): Policy =>
 
 const MOST_SECONDS = 2_900_000 * 86_400;
 const MOST_MICROS = 1e15; // also bounds public scores
-const MOST_ITEM = 128; // characters: anything that can be offered can be billed
+const MOST_ITEM = 128; // characters: every item that can be offered can be billed
 
 /** An item that may be shown, its owner's bid for a click in micro-units, and its score without private data. */
 export interface Candidate {

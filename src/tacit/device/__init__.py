@@ -3,10 +3,10 @@
 from tacit.device.catalogue import blind
 from tacit.device.client import AsyncClient, Client
 from tacit.device.device import Device
-from tacit.device.limits import Limits, Overall
-from tacit.device.multi_selection import Neighbourhood, OneRating, Readings, eta_for, slot_of
+from tacit.device.limits import Limits, Overall, slot_of
+from tacit.device.multi_selection import Neighbourhood, OneRating, Readings, eta_for
 from tacit.device.private_selection import Choice, PrivateScorer, select
-from tacit.device.state import Profile
+from tacit.device.profile import Profile
 
 __all__ = [
     "AsyncClient",

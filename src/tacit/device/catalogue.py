@@ -1,4 +1,4 @@
-"""What a device gets from a server and checks before use: the catalogue, the model for offers, and blind tokens.
+"""Public data from a server, checked before use: the catalogue, the model for offers, and blind tokens.
 
 Catalogue and model are public. The device makes features with them, so it refuses anything that is not exactly as it should be.
 """
@@ -21,9 +21,8 @@ from tacit.models.items import Items
 from tacit.models.multi_selection import LinearMap
 
 MOST_BYTES = 1 << 25  # of the catalogue, unpacked: about half a million items
-MOST_CELLS = (
-    1 << 24
-)  # items times genres, or items times characters of the longest id: the size of their table in memory
+# Items times genres, or items times characters of the longest id: the size of their table in memory.
+MOST_CELLS = 1 << 24
 _VERSION = 1
 _NAMES = ("version", "name", "model", "features", "ids", "titles", "genres")
 _FEATURES = ("kind", "dimension", "names", "liked_from", "low", "high", "grid_bits")
@@ -139,7 +138,7 @@ class RemoteScorer:
     """A ``PrivateScorer`` that evaluates the server's public model: how good each listed item is at given features.
 
     The client fetches the whole model before there is an offer, and evaluates it on the device: neither the features nor the
-    result leave. Before it has learned a model, no item has a number and public scores are used.
+    result leave. Before it has a model, no item has a number and the device uses public scores.
     """
 
     def __init__(self) -> None:
@@ -170,10 +169,10 @@ class RemoteScorer:
 
     def __call__(self, features: NDArray[np.float64], items: tuple[str, ...], /) -> NDArray[np.float64]:
         quality = np.full(len(items), np.nan)
-        known = [position for position, item in enumerate(items) if item in self._rows]
-        if known:
-            rows = [self._rows[items[position]] for position in known]
-            quality[known] = LinearMap(self._matrix[rows].astype(np.float64)).estimate(features)
+        positions = [position for position, item in enumerate(items) if item in self._rows]
+        if positions:
+            rows = [self._rows[items[position]] for position in positions]
+            quality[positions] = LinearMap(self._matrix[rows].astype(np.float64)).estimate(features)
         return quality
 
     def __repr__(self) -> str:

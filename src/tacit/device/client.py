@@ -58,7 +58,7 @@ class ClientOptions(DeviceOptions, total=False):
 
 
 class BaseClient:
-    """What the two clients share: how they are opened, and the methods of ``tacit.Device`` that send nothing."""
+    """The part that both clients share: opening, and the methods of ``tacit.Device`` that send nothing."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class BaseClient:
     def readings(
         self, eta: Eta = 0.1, population: NDArray[Any] | None = None, *, rng: np.random.Generator | None = None
     ) -> Readings:
-        """What one signal promises, in plain numbers. Show it to the user only. ``eta`` is an L1 distance of features."""
+        """The guarantee of one signal in plain numbers. Show it to the user only. ``eta`` is an L1 distance of features."""
         with self._conversation.lock:
             return self._conversation.device.readings(eta, population, rng=rng)
 
@@ -135,19 +135,19 @@ class BaseClient:
             self._conversation.device.note_click(choice)
 
     def waiting(self) -> int:
-        """How many impressions have no final answer yet."""
+        """The number of impressions without a final answer."""
         return len(self._conversation.device.pending(self._conversation.name))
 
     def statement(self) -> Statement:
-        """What signals have promised so far, and what is left."""
+        """The guarantee of all signals so far, and what is left."""
         return self._conversation.device.statement()
 
     def selection_statement(self) -> Statement:
-        """What choices and clicks at this server have promised so far, and what is left."""
+        """The guarantee of choices and clicks at this server so far, and what is left."""
         return self._conversation.device.statement(self._conversation.name)
 
     def overall_statement(self) -> Statement:
-        """What everything together has promised so far, and what is left, if there is an overall budget."""
+        """The guarantee of everything together so far, and what is left, if there is an overall budget."""
         return self._conversation.device.statement(overall=True)
 
     def head(self) -> Head:

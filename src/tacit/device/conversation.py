@@ -1,6 +1,6 @@
-"""What a device and a server say to each other: the logic that the sync and the async client share.
+"""The conversation of a device with a server: the logic that the sync and the async client share.
 
-What leaves, and when, follows from the application's calls and from the server's answers, never from the profile.
+The application's calls and the server's answers decide what leaves and when, never the profile.
 """
 
 import json
@@ -15,10 +15,9 @@ import numpy as np
 from tacit.device.catalogue import MOST_BYTES as MOST_CATALOGUE
 from tacit.device.catalogue import RemoteCatalogue, RemoteScorer
 from tacit.device.device import Device
-from tacit.device.limits import Limits, Overall
+from tacit.device.limits import Limits, Overall, server_name
 from tacit.device.private_selection import MOST_BYTES as MOST_OFFER
 from tacit.device.private_selection import Choice, PrivateScorer, read_offer
-from tacit.device.state import server_name
 from tacit.device.wire import (
     BINARY,
     JSON,
@@ -80,7 +79,7 @@ class StepsResult(Generic[T]):
 
 
 class ModelVersion(NamedTuple):
-    """What a part of a model belongs to, by the server's headers: the number of parts, and the version if it is stated."""
+    """The version of a model by the server's headers: its number of parts, and its name if the server states one."""
 
     parts: str
     version: str | None
@@ -128,7 +127,7 @@ class Conversation:
     def begin(self) -> Steps[None]:
         """Fetches the catalogue and opens the device. It never asks about a cached copy by its digest: that would be a cookie."""
         if self._opened is not None:
-            raise InvalidParameter("this client is open already: make another one.")
+            raise InvalidParameter("this client is open already: create another one.")
         call = Call("GET", _CATALOGUE, JSON, most=MOST_CATALOGUE)
         response = yield from self._fetch(call)
         catalogue = RemoteCatalogue.from_json(read_json(body_of(response, call)))
@@ -148,13 +147,13 @@ class Conversation:
 
     def choose(self, context: str) -> Steps[Choice | None]:
         device = self.device
-        yield from self._learn()  # before there is an offer, with or without consent
+        yield from self._load_scorer()  # before there is an offer, with or without consent
         call = call_for(device.offer_request(context), most=MOST_OFFER)
         response = yield from self._fetch(call)
         if response.status == 204:
             return None
         offer = read_offer(body_of(response, call))
-        if offer is None or offer.batch is not None:  # reports of a batch go to a shuffler, which this client has not
+        if offer is None or offer.batch is not None:  # this client has no shuffler, which takes the reports of a batch
             return None
         started = monotonic()
         choice = device.choose(offer, self.name)
@@ -219,21 +218,21 @@ class Conversation:
         self.device.settled(report, outcome, self.name)
         return outcome.value
 
-    def _learn(self) -> Steps[None]:
+    def _load_scorer(self) -> Steps[None]:
         """Fetches all parts of the model for offers, once for each version of the server's store."""
         if self._options.get("private_scorer") is not None or self._scorer.model == self.catalogue.model:
             return
-        parts = yield from self._parts()
-        if parts is None:  # the server changed its model meanwhile, and will hardly do so twice
-            parts = yield from self._parts()
+        parts = yield from self._scorer_parts()
+        if parts is None:  # the server changed its model meanwhile, and will hardly do that twice
+            parts = yield from self._scorer_parts()
         if parts is None:
             raise InvalidMessage("the model for offers has changed while it was fetched: try again.")
         self._scorer.learn(self.catalogue.model, parts, self.catalogue.items, self.catalogue.space.dimension)
 
-    def _parts(self) -> Steps[list[Reply] | None]:
+    def _scorer_parts(self) -> Steps[list[Reply] | None]:
         """The parts of one version of the model; None if they belong to several versions."""
         items = len(self.catalogue.items)
-        first, version = yield from self._reply(_part(0, self._form))
+        first, version = yield from self._reply(_part_call(0, self._form))
         # Each part but the last is full: a server cannot keep a client fetching for ever.
         most, count = -(-items // MOST_K), version.parts
         if not (count.isascii() and count.isdigit() and len(count) <= 9 and 1 <= int(count) <= most):
@@ -241,7 +240,7 @@ class Conversation:
         parts = [first]
         for number in range(1, int(count)):
             try:
-                part, its_version = yield from self._reply(_part(number, self._form))
+                part, its_version = yield from self._reply(_part_call(number, self._form))
             except ServerRefused as refused:
                 if refused.status != 404:
                     raise
@@ -290,13 +289,13 @@ def _read_outcome(content: bytes) -> Settlement:
         raise InvalidMessage(f"an outcome is one of {', '.join(Settlement)}.") from None
 
 
-def _part(number: int, form: str) -> Call:
+def _part_call(number: int, form: str) -> Call:
     return Call("GET", f"{_SCORER}?part={number}", form)
 
 
 def _until_full_step(started: float) -> Pause:
     """Waits for the next full tenth of a second since ``started``.
 
-    The time that drawing and scoring take may depend on private data. What leaves or is shown afterwards must not reveal it.
+    Drawing and scoring may take a time that depends on private data. Nothing that leaves or is shown afterwards may reveal it.
     """
     return Pause(STEP - (monotonic() - started) % STEP)

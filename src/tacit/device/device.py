@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import several
-from tacit.device.limits import Limits, Overall
-from tacit.device.multi_selection import DeviceMultiSelection, Readings, Slots, terms_of
+from tacit.device.limits import DeviceBudget, Limits, Overall, Slots, server_name
+from tacit.device.multi_selection import DeviceMultiSelection, Readings, terms_of
 from tacit.device.private_selection import Choice, DevicePrivateSelection, PrivateScorer, store_scorer
-from tacit.device.state import DeviceBudget, DeviceState, checked_rating, server_name
+from tacit.device.profile import DeviceState, checked_rating
 from tacit.errors import InvalidParameter, UnknownName
 from tacit.ledger import (
     Budget,
@@ -49,7 +49,7 @@ from tacit.models.scorers import Scorer
 
 
 class Public(Protocol):
-    """What a device must know about a store: its items, and how ratings become features."""
+    """The public part of a store: its items, and how ratings become features."""
 
     @property
     def items(self) -> Items: ...
@@ -110,14 +110,14 @@ class Device:
         terms = None if budget is None else terms_of(self.space, budget, slots, noise)
         book = PrivacyLedger.open_or_create(ledger, head=head, clock=clock)  # all parameters are checked by now
         try:
-            accounts = DeviceBudget(book, limits, overall, noise=noise, clock=clock)
+            budgets = DeviceBudget(book, limits, overall, noise=noise, clock=clock)
             displays = DisplayLedger.beside(book)
-            self._state = DeviceState(book, displays, accounts, self.items, self.space, limits, noise, clock)
+            self._state = DeviceState(book, displays, budgets, self.items, self.space, limits, noise, clock)
             self._multi_selection = DeviceMultiSelection(self._state, slots, terms, scorer)
-            accounts.open_overall()
+            budgets.open_overall()
             self._private_selection = DevicePrivateSelection(self._state, private_scorer)
             if reinstalled:
-                accounts.mark_reinstalled()
+                budgets.mark_reinstalled()
                 self._multi_selection.spend_rest()
         except BaseException:
             book.close()
@@ -138,7 +138,7 @@ class Device:
         self._state.profile.forget(self._code(item, "this"))
 
     def ask(self, eta: Eta = 0.1) -> Signal:
-        """The signal of the current slot: drawn and charged at the first call, the same bytes after that, whatever is rated later.
+        """The signal of the current slot: drawn and charged once, then the same bytes even if ratings change.
 
         Send it to as many servers as you like. The user chooses eta, never a server: signals with two etas are two signals, and
         both are charged. If the budget is spent, you get an older signal with this eta, or else one that says nothing about the
@@ -159,7 +159,7 @@ class Device:
 
     def titles(self, items: Iterable[int | str] | Choice) -> tuple[str, ...]:
         """The titles of picked items, by their ids, or of a choice."""
-        if isinstance(items, Choice):  # a candidate's id is a text, whatever the store's ids are
+        if isinstance(items, Choice):  # a candidate's id is a text, even if the store's ids are numbers
             by_text = {str(item): code for code, item in enumerate(self.items.ids.tolist())}
             return tuple(self.items.title(by_text[item]) if item in by_text else item for item in items.items)
         return tuple(self.items.title(self.items.code(item)) for item in several("the items of titles", items))
@@ -172,7 +172,7 @@ class Device:
         genres: int | None = None,
         rng: np.random.Generator | None = None,
     ) -> Readings:
-        """What one signal promises, in plain numbers: for one rating, among 5 look-alikes of a public population, for anybody.
+        """The guarantee of one signal in plain numbers: for one rating, among 5 look-alikes of a public population, for anybody.
 
         Draws nothing and charges nothing. The figures for one rating follow from this profile: show them to the user only.
         """
@@ -207,7 +207,9 @@ class Device:
         *,
         token: str | None = None,
     ) -> Choice | None:
-        """What to show for an offer; None (no fill) if it is missing, malformed or expired. The same token gives the same items.
+        """The choice to show for an offer; None (no fill) if the offer is missing, malformed or expired.
+
+        The same token gives the same items.
 
         ``server`` is the application's own name for the maker of the offer. The choice is on the disk when it is returned, and its
         cost was charged before it was drawn. None also while another call is choosing for the same token, and after such a call
@@ -255,7 +257,7 @@ class Device:
         return self._private_selection.clicked(what, clicked, server)
 
     def statement(self, server: str | None = None, *, overall: bool = False) -> Statement:
-        """What was promised so far and what is left: for signals; for choices and clicks of a server; or overall."""
+        """The guarantee so far, and what is left: for signals, for choices and clicks at a server, or overall."""
         if overall:
             return self._state.budget.overall_statement()
         if server is None:
@@ -286,7 +288,7 @@ class Device:
         try:
             return self.items.code(item)
         except (UnknownName, TypeError, ValueError, OverflowError):
-            pass  # raised below, without this context: even a rating that failed is private, and so is its title
+            pass  # raised below, without this context: a rating that failed is private as well, and so is its title
         raise UnknownName(
             f"{name} is of an item that is not among the {len(self.items):,} of this store, or not unique. "
             "Look it up with device.items.code(title)."

@@ -19,14 +19,14 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import keep, member, whole
-from tacit.device.state import OVERALL, SIGNALS, DeviceState, Room
-from tacit.errors import BudgetExhausted, Conflict, InvalidMessage, InvalidParameter, LedgerUnavailable, UnknownName
+from tacit.checks import whole
+from tacit.device.limits import OVERALL, SIGNALS, Room, Slots, slot_of
+from tacit.device.profile import DeviceState
+from tacit.errors import BudgetExhausted, Conflict, InvalidMessage, InvalidParameter, UnknownName
 from tacit.guarantees import Guarantee, Neighbours, anywhere, metric, within
 from tacit.guarantees.arithmetic import shown_up
-from tacit.ledger import Budget, Period, Statement, Terms, price
+from tacit.ledger import Budget, Statement, Terms, price
 from tacit.ledger.budgets import MEASURES, allowance, shown
-from tacit.ledger.chain import DAY, END_OF_TIME, as_datetime, start_of_month, start_of_next_month
 from tacit.mechanisms import Noise, VectorLaplace
 from tacit.messages.multi_selection import (
     GRID_BITS,
@@ -67,7 +67,7 @@ class DeviceMultiSelection:
         try:
             self._require_first()
             state.ledger.enrol_many([self._subject], terms)
-            self._require_first()  # of two processes that enrol other slots at once, the first one's stand
+            self._require_first()  # if two processes enrol different slots at once, the first ones stand
         except Conflict:
             raise Conflict(
                 "the device in this file has another budget, other slots (refresh, per_period), another number of features, or "
@@ -106,11 +106,11 @@ class DeviceMultiSelection:
 
         def draw() -> bytes:
             # Since the features were read there was a charge, and perhaps a wait for another process: consent may be gone.
-            row = features
-            if row is None or state.obey_revocation() != obeyed:
-                row = state.features()
+            current = features
+            if current is None or state.obey_revocation() != obeyed:
+                current = state.features()
             state.budget.charge_signal_overall(release_id, guarantee)
-            return Signal.from_release(mechanism.release(row, state.noise), exact).to_bytes()
+            return Signal.from_release(mechanism.release(current, state.noise), exact).to_bytes()
 
         try:
             if overall is Room.FITS:
@@ -141,7 +141,7 @@ class DeviceMultiSelection:
     def readings(
         self, eta: Eta, population: NDArray[Any] | None, genres: int | None, rng: np.random.Generator | None
     ) -> "Readings":
-        """What one signal promises, in plain numbers: private, because some of them follow from the profile."""
+        """The guarantee of one signal in plain numbers: private, because some of them follow from the profile."""
         state, exact = self._state, exact_eta(eta)
         guarantee = state.promise(mechanism_of(state.space, exact).guarantee)
         rng = np.random.default_rng(0) if rng is None else rng
@@ -166,7 +166,7 @@ class DeviceMultiSelection:
         while (left := statement.windows[0].left.amount) > 0:
             epsilon = float(shown(left, MEASURES[terms.accounting][1]))
             while price(_lost(epsilon, terms), terms).amount > left:
-                # Billions with nine decimals do not fit a float. What then remains is too little for a signal.
+                # Billions with nine decimals do not fit a float. The remainder is too small for a signal.
                 epsilon = math.nextafter(epsilon, 0.0)
             try:
                 period = slot_of(statement.at, budget.per)
@@ -189,62 +189,8 @@ class DeviceMultiSelection:
             raise Conflict("the device in this file has other slots.")
 
 
-@dataclass(frozen=True, slots=True)
-class Slots:
-    """When a device may draw a fresh signal: once per day, month or lifetime, or in each of ``per_period`` equal parts."""
-
-    refresh: Period | str = Period.MONTH
-    per_period: int = 1
-
-    def __post_init__(self) -> None:
-        keep(
-            self,
-            refresh=member("refresh", Period, self.refresh),
-            per_period=whole("per_period", self.per_period, least=1, most=1000),
-        )
-        if self.refresh is Period.LIFETIME and self.per_period > 1:
-            raise InvalidParameter("a lifetime has no parts: set per_period=1, or refresh by day or month.")
-
-    def at(self, time: int) -> str:
-        """The name of the slot at a time, in microseconds since 1970 (UTC)."""
-        if not 0 <= time <= END_OF_TIME:
-            raise LedgerUnavailable(
-                "the system clock shows an impossible date; nothing was drawn. Set the clock and try again."
-            )
-        if self.refresh is Period.LIFETIME:
-            return "ever"
-        if self.refresh is Period.DAY:
-            start, end, name = time - time % DAY, time - time % DAY + DAY, f"{as_datetime(time):%Y-%m-%d}"
-        else:
-            start, end, name = start_of_month(time), start_of_next_month(time), f"{as_datetime(time):%Y-%m}"
-        part = (time - start) * self.per_period // (end - start)
-        return name if self.per_period == 1 else f"{name}.{part + 1}of{self.per_period}"
-
-    def require_within(self, period: Period) -> None:
-        """Raises InvalidParameter if a slot is longer than the budget's period.
-
-        A device that lost its memos is silent for one period. If the period ended before the slot does, the device would draw a
-        second signal in one slot. A slot within a period is safe, even a sliding one: 24 hours or 31 days from now never end
-        before the slot does.
-        """
-        lengths = (Period.DAY, Period.MONTH, Period.LIFETIME)
-        if lengths.index(Period(self.refresh)) > lengths.index(period):
-            raise InvalidParameter(
-                f"a slot must not be longer than the budget's period, and refresh='{self.refresh}' is longer than "
-                f"per='{period}': use refresh='{period}', or a budget per='{self.refresh}'."
-            )
-
-
-def slot_of(at: int, refresh: Period | str = Period.MONTH, per_period: int = 1) -> str:
-    """The name of the slot at a time (microseconds since 1970, UTC): a day or month, or one of its equal parts.
-
-    With "lifetime" there is one slot for ever.
-    """
-    return Slots(refresh, per_period).at(at)
-
-
 def terms_of(space: FeatureSpace, budget: Budget, slots: Slots, noise: Noise) -> Terms:
-    """What a device promises its user: ``budget`` is epsilon per unit of L1 distance, in each period.
+    """The terms of a device's signals: ``budget`` is epsilon per unit of L1 distance, in each period.
 
     Raises InvalidParameter for slots that are longer than the period, and for a budget that the ledger would round.
     """
@@ -295,7 +241,7 @@ def codes_of(reply: Reply, items: Items) -> list[int]:
 
 
 def estimator(reply: Reply, codes: list[int], dimension: int, scorer: Scorer | None) -> Estimate:
-    """The function that values the slate's items at given features. Every refusal happens here, before any feature is read."""
+    """The function that estimates the slate's items at given features. Every error is raised here, before a feature is read."""
     if reply.dimension != dimension:
         raise InvalidMessage(f"the reply's local model is for {reply.dimension} features; this device has {dimension}.")
     if reply.kind is ModelKind.NETWORK:

@@ -3,9 +3,9 @@
     choice = selection.choose(offer, "shop", None)
     impression = selection.shown(choice)
 
-``choose`` has one order that is both private and exact: is a choice stored for this token? has the offer expired? what does it
-cost, by public data? claim the token; is there consent? charge; score every candidate; draw; write. Every refusal follows from
-public data: a policy and public scores are all that a mechanism is made from and all that its cost depends on.
+``choose`` has one order that is both private and exact: look for a stored choice, check the expiry, compute the price from public
+data, claim the token, check consent, charge, score every candidate, draw, write. Every refusal follows from public data: a
+mechanism and its cost depend on the policy and the public scores alone.
 
 Proof: docs/proofs/private-selection.md.
 """
@@ -22,8 +22,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.device.limits import GREEDY
-from tacit.device.state import DeviceState, server_name
+from tacit.device.limits import GREEDY, server_name
+from tacit.device.profile import DeviceState
 from tacit.device.wire import read_json
 from tacit.errors import InvalidInput, InvalidParameter, TacitError, UnknownName
 from tacit.guarantees import ONE_PROFILE, Guarantee, Release, nothing, pure
@@ -73,7 +73,7 @@ Mechanism: TypeAlias = TopResponse | Envelope | ExponentialMechanism | PermuteAn
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to show for an offer, as it was written before anything was shown, and nothing about the reason.
+    """The items to show for an offer, written before anything is shown, without the reason.
 
     ``policy`` is the policy that was applied: a function of public data.
     """
@@ -111,13 +111,13 @@ class Choice:
         return replace(self, report_token=report_token)
 
     def extra(self) -> bytes:
-        """What the display stores in addition to the items."""
+        """The content that the display stores in addition to the items."""
         stored = [self.policy.to_json(), self.consented, self.batch, self.group, self.report_token]
         return json.dumps(stored, separators=(",", ":")).encode()
 
     @classmethod
     def of(cls, display: Display) -> "Choice":
-        """The choice that was written."""
+        """The choice that a display stores."""
         policy, consented, *rest = json.loads(display.extra)
         stored = (display.server, display.token, display.items, display.expires)
         return cls(*stored, Policy.from_json(policy), consented, *rest)
@@ -127,7 +127,7 @@ class Choice:
 
 
 class PrivateScorer(Protocol):
-    """How much the user would like some items: from their features, and from anything else that the device knows.
+    """A model of how much the user would like some items, from their features and anything else that the device knows.
 
     It gives one number for each item, on the scale of the public scores: with bids the probability of a click, otherwise the
     item's quality. The device multiplies it by the bid. Items that the user has seen or blocked may get a lower number, and
@@ -148,14 +148,17 @@ class DevicePrivateSelection:
         self._tidied = 0
 
     def choose(self, offer: object, server: str, report_token: str | None) -> Choice | None:
-        """What to show. None (no fill) for an offer that is malformed, has expired or expires too late, or has a policy that no
-        mechanism can follow; and for a token that another call has claimed without writing a choice."""
+        """The choice to show.
+
+        None (no fill) for an offer that is malformed, has expired or expires too late, or has a policy that no mechanism can
+        follow; and for a token that another call has claimed without writing a choice.
+        """
         state, displays = self._state, self._state.displays
         server, offer = server_name(server), read_offer(offer)
         if report_token is not None:
             values.hexadecimal(report_token, "the token of a shuffled report", least=32, most=400)
         now = state.clock()
-        if not 0 <= now - self._tidied < _TIDY_EVERY:  # otherwise servers would decide how many rows there are
+        if not 0 <= now - self._tidied < _TIDY_EVERY:  # otherwise servers would decide how many rows the file keeps
             self._tidied = now
             displays.forget()
         if offer is None:
@@ -186,7 +189,7 @@ class DevicePrivateSelection:
             if guarantee.epsilon == 0.0:
                 applied = offer.policy
             elif (scorer := self._scorer) is not None:
-                # A batch is charged once, whatever the tokens of its offers: the bound for shuffled reports holds for one report
+                # A batch is charged once for all tokens of its offers: the bound for shuffled reports holds for one report
                 # of each user, so further offers of the batch are answered publicly.
                 kind, key = "choice", offer.token
                 if offer.batch is not None:
@@ -277,7 +280,7 @@ class DevicePrivateSelection:
         return self._click(shown.server if isinstance(shown, Choice) else server_name(server), shown.token, clicked)
 
     def _click(self, server: str, token: str, clicked: bool) -> Engagement | None:
-        """The bit of a display: charged and drawn the first time, the same bit after that, whatever ``clicked`` says then.
+        """The bit of a display: charged and drawn the first time, and the same bit after that, even if ``clicked`` differs.
 
         None without a display that was shown under consent, or if nothing is left of the budget. Both follow from public data.
         """
@@ -325,7 +328,7 @@ class DevicePrivateSelection:
         return [self._with_token(choice, None) for choice in self._unreported(server) if choice.batch is not None]
 
     def _with_token(self, choice: Choice, token: str | None) -> Choice:
-        """The choice with its first report token: one that was given to ``choose`` is on the disk, a later one in memory."""
+        """The choice with its first report token. A token passed to ``choose`` is on the disk, a later one in memory."""
         key = (choice.server, choice.token)
         first = choice.report_token or self._report_tokens.get(key) or token
         if first is not None:
@@ -334,7 +337,7 @@ class DevicePrivateSelection:
 
 
 def _has_click(choice: Choice) -> bool:
-    """Whether a click is reported: chosen under consent, and its report is not shuffled, which must come without a click."""
+    """Whether clicks are reported: only for choices under consent, and not for shuffled reports, which must not be linked."""
     return choice.consented and choice.batch is None
 
 
@@ -381,10 +384,10 @@ def store_scorer(items: Items, scorer: Scorer) -> PrivateScorer:
     def quality(features: NDArray[np.float64], names: tuple[str, ...]) -> NDArray[np.float64]:
         qualities = np.full(len(names), np.nan)
         codes = [_code(items, name) for name in names]
-        known = [position for position, code in enumerate(codes) if code is not None]
-        if known:
-            table = np.array([codes[position] for position in known], dtype=np.int64)
-            qualities[known] = scorer.score(features[None, :], table)[0]
+        positions = [position for position, code in enumerate(codes) if code is not None]
+        if positions:
+            table = np.array([codes[position] for position in positions], dtype=np.int64)
+            qualities[positions] = scorer.score(features[None, :], table)[0]
         return qualities
 
     return quality
@@ -435,12 +438,12 @@ def probabilities(policy: Policy, scores: ArrayLike, public: Sequence[float]) ->
 
 
 def epsilon_of(policy: Policy, public: Sequence[float]) -> float:
-    """What one selection costs: 0 if private scores have no influence, infinity if nothing is promised."""
+    """The cost of one selection: 0 if private scores have no influence, infinity if nothing is promised."""
     return guarantee_of(policy, public).epsilon
 
 
 def guarantee_of(policy: Policy, public: Sequence[float]) -> Guarantee:
-    """What one selection promises, computed from the mechanism. No number of an offer is trusted."""
+    """The guarantee of one selection, computed from the mechanism. No number of an offer is trusted."""
     mechanism = mechanism_of(policy, public)
     if mechanism is not None:
         return mechanism.guarantee

@@ -1,4 +1,4 @@
-"""Calls and responses, apart from what carries them: what is sent, how often, and what counts as an answer.
+"""Calls and responses without their transport: the requests, their retries, and the checks of each answer.
 
 Nothing here opens a connection. A conversation is a generator: it yields a ``Call`` and is sent the ``Response``, or yields a
 ``Pause`` and is sent None. So the sync and the async client share their code, and tests need no server.
@@ -102,9 +102,9 @@ class Retries:
 
     def wait(self, turn: int, response: Response | NoResponse | None, rng: np.random.Generator) -> float:
         """Seconds before the next try: what the server asks for, or a growing wait, spread so that devices do not come at once."""
-        asked = _retry_after(response)
+        requested = _retry_after(response)
         usual = min(self.most, self.first * 2.0**turn) * (0.5 + 0.5 * float(rng.random()))
-        return usual if asked is None else max(asked, usual)
+        return usual if requested is None else max(requested, usual)
 
 
 def fetch(call: Call, retries: Retries, rng: np.random.Generator) -> Steps[Response]:
@@ -145,12 +145,12 @@ def body_of(response: Response, call: Call) -> bytes:
 def read_json(content: str | bytes) -> Any:
     """JSON in which no object has the same name twice. The error repeats none of it."""
     try:
-        return json.loads(content, object_pairs_hook=_unique_names)
+        return json.loads(content, object_pairs_hook=_require_unique)
     except (ValueError, RecursionError):  # not JSON, not UTF-8, a number with too many digits, nested too deep
         raise InvalidMessage("a message is not valid JSON.") from None
 
 
-def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _require_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError
@@ -217,7 +217,7 @@ class ResponseReader:
                 self._broken, chunk = True, b""
         self._body += chunk
         self._broken |= max(self._received, len(self._body)) > self._most
-        self._late = monotonic() > self._until  # a byte now and then would hold a client for ever
+        self._late = monotonic() > self._until  # a server that sends a byte now and then would hold a client for ever
         return not (self._broken or self._late)
 
     def response(self) -> Response | NoResponse:

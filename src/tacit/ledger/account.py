@@ -55,7 +55,7 @@ class Wording:
 
 
 class OtherRequest(Exception):
-    """Raised by an encoding's ``unpack``: the kept bytes answer another request than the one asked now."""
+    """Raised by an encoding's ``unpack`` if the kept bytes answer another request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Proposal:
     concentrated: bool = True
 
     def terms(self, agreed: Terms | None) -> Terms:
-        """The terms to agree on with a subject that has these terms already, or None."""
+        """The terms to agree on with a subject. ``agreed`` are its terms so far; None for a new subject."""
         if self.budget is not None:
             return self._terms(self.budget, self.accounting)
         if agreed is None:
@@ -104,7 +104,7 @@ class Proposal:
         return self._terms(agreed.budgets, self.accounting or agreed.accounting)
 
     def _terms(self, budget: Budget | Sequence[Budget], accounting: Accounting | str | None) -> Terms:
-        budgets = tuple(budget) if isinstance(budget, Iterable) else (budget,)  # Terms refuses what is no Budget
+        budgets = tuple(budget) if isinstance(budget, Iterable) else (budget,)  # Terms checks that each is a Budget
         if accounting is None:
             has_delta = bool(budgets) and all(isinstance(each, Budget) and each.delta for each in budgets)
             accounting = Accounting.ZCDP if has_delta and self.concentrated else Accounting.BASIC
@@ -118,7 +118,7 @@ class Proposal:
 class Account(Generic[Asked, Content]):
     """One subject of a ledger, its terms, and its releases. Make one with `agree`.
 
-    ``sent_again`` tells whether the last release was found in the ledger instead of drawn.
+    ``sent_again`` is True if the last release came from the ledger and was not drawn.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Account(Generic[Asked, Content]):
         self.sent_again = False
         self._wording, self._encoding, self._clock, self._own = wording, encoding, clock, own
         self._agreed = True
-        self._require_new: Callable[[], None] | None = None
+        self._require_new: Callable[[PrivacyLedger], None] | None = None
 
     @classmethod
     def agree(
@@ -171,10 +171,10 @@ class Account(Generic[Asked, Content]):
             may_create = proposal is None or proposal.budget is not None
             ledger = open_ledger(ledger, may_create=may_create, head=head, clock=clock)
         try:
-            known = known_terms(ledger, subject)
-            agreed = terms if isinstance(terms, Terms) else terms.terms(known)
+            earlier = known_terms(ledger, subject)
+            agreed = terms if isinstance(terms, Terms) else terms.terms(earlier)
             account = cls(ledger, subject, agreed, wording=wording, encoding=encoding, clock=clock, own=own)
-            account._begin(known is None, at_first_charge, require_new)
+            account._begin(earlier is None, at_first_charge, require_new)
         except BaseException:
             if own:
                 ledger.close()
@@ -209,20 +209,20 @@ class Account(Generic[Asked, Content]):
         self.sent_again = True  # unless content() runs
         kept = self.ledger.release(self.subject, release_id, guarantee, content)
         try:
-            found = self._encoding.unpack(kept, asked)
+            unpacked = self._encoding.unpack(kept, asked)
         except OtherRequest:
             raise Conflict(self._wording.reused) from None
         except (TypeError, ValueError, RecursionError) as problem:
             raise LedgerDamaged(
                 f"a stored {self._wording.release} cannot be read. Run `tacit ledger check`, then restore a backup."
             ) from problem
-        if found is None:
+        if unpacked is None:
             wording = self._wording
             raise Conflict(
                 f"nothing could be drawn for this {wording.release_id}. The reason is not shown, because it may depend on the "
                 f"{wording.data}. The charge stands and the {wording.release_id} is used up: {wording.retry}."
             )
-        return found
+        return unpacked
 
     def charge(self, release_id: str, guarantee: Guarantee) -> Receipt:
         """Charges a release that the ledger does not keep."""
@@ -262,7 +262,7 @@ class Account(Generic[Asked, Content]):
                     )
 
     def statement(self) -> Statement:
-        """What was promised to the subject so far, what is spent, and what is left."""
+        """The guarantee that the subject has so far, what is spent, and what is left."""
         if not self._agreed and known_terms(self.ledger, self.subject) is None:
             before = (NOTHING_SPENT,) * len(self.terms.budgets)
             return stated(self.subject, self.terms, self._clock(), {}, NOTHING_SPENT, before)
@@ -282,15 +282,14 @@ class Account(Generic[Asked, Content]):
         for budget in self.terms.budgets:
             allowance(budget, self.terms)  # refuses a budget that nothing could be charged to
         self._agreed = False
-        if require_new is not None:
-            self._require_new = lambda: require_new(self.ledger)
+        self._require_new = require_new
 
     def _agree_now(self, guarantee: Guarantee) -> None:
         """Agrees the terms of a new subject when it is first charged; refuses a charge that would never fit."""
         if self._agreed:
             return
         if self._require_new is not None:
-            self._require_new()
+            self._require_new(self.ledger)
         self._require_fits(guarantee)
         self._enrol()
         self._agreed = True
@@ -299,10 +298,10 @@ class Account(Generic[Asked, Content]):
         try:
             self.ledger.enrol_many([self.subject], self.terms)
         except Conflict:
-            known = known_terms(self.ledger, self.subject)
+            terms = known_terms(self.ledger, self.subject)
             agreed = ""
-            if known is not None:
-                agreed = f" ({', '.join(map(str, known.budgets))}; {known.accounting.value} accounting)"
+            if terms is not None:
+                agreed = f" ({', '.join(map(str, terms.budgets))}; {terms.accounting.value} accounting)"
             raise Conflict(
                 "these users have another budget, another accounting or other exceptions (unprotected) in this ledger"
                 f"{agreed}. Terms never change. Open the ledger with the original terms, or leave `budget` out."
@@ -345,10 +344,10 @@ def known_terms(ledger: PrivacyLedger, subject: str) -> Terms | None:
 
 
 def open_ledger(target: Target, *, may_create: bool, head: Head | None, clock: Clock) -> PrivacyLedger:
-    """The ledger at ``target``; a missing one is created if its owner states a budget, and refused otherwise.
+    """The ledger at ``target``. Creates a missing one if its owner states a budget, and raises LedgerMissing otherwise.
 
-    An owner who states no budget goes by what was agreed before, so there was a ledger. With a ``head`` noted earlier, none is
-    created in either case.
+    An owner who states no budget relies on earlier terms, so there must have been a ledger. With a ``head`` noted earlier, nothing
+    is created in either case.
     """
     if may_create:
         return PrivacyLedger.open_or_create(target, head=head, clock=clock)

@@ -1,27 +1,27 @@
-"""What every ledger shares: how it is opened, its clock, its head, and group commit.
+"""The base of every ledger: opening and closing, the clock, the head, and group commit.
 
 Group commit: threads that want to write at the same time share one transaction, and so one wait for the disk. The first to come
-leads: it commits its own work together with all that is waiting, then hands the lead on. There is no background thread, and a
+leads: it commits its own work together with all waiting work, then hands the lead on. There is no background thread, and a
 single writer pays nothing.
 """
 
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakSet
 
-from tacit.errors import InvalidParameter, LedgerBehind, LedgerDamaged, LedgerExists, LedgerUnavailable
+from tacit.errors import InvalidParameter, LedgerBehind, LedgerDamaged, LedgerExists, LedgerUnavailable, TacitError
 from tacit.ledger.chain import END_OF_TIME, Clock, Head, genesis, now
 from tacit.ledger.stores import Target, create_store, open_store
-from tacit.ledger.stores.interface import BOOKS, AlreadyThere, LedgerStore, Query, Reader, Row, Table
+from tacit.ledger.stores.interface import BOOKS, AlreadyThere, LedgerStore, LedgerTable, Query, Reader, Row
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 MOST_TOGETHER = 5_000  # items in one transaction, unless one call alone brings more
-_MANY = 16  # items in one transaction, from which on it pays to assume that none of them is a repetition
+_MANY = 16  # items in one transaction: from this number on it pays to assume that no item is a repetition
 _TABLES = {"privacy": "entries", "impressions": "impressions"}
 
 
@@ -75,7 +75,7 @@ class Ledger:
         return head_of(self._store)
 
     def close(self) -> None:
-        """Closes the file or connection. All that was answered is on the disk already."""
+        """Closes the file or connection. Everything that was answered is on the disk already."""
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -96,17 +96,17 @@ class Ledger:
     def _after_fork(self) -> None:
         """Called in a forked child."""
 
-    def _hoping(
+    def _commit_optimistically(
         self, items: list[T], transact: Callable[[list[T], bool], list[R]], is_repeat: Callable[[R], bool]
     ) -> list[R]:
         """Commits many items, at first without looking for earlier ones if the store is faster that way.
 
         ``transact`` takes the items and whether to look them up. It raises AlreadyThere, and then has written nothing.
         """
-        hopeful = self._store.hopeful and not self._expect_repeats and len(items) >= _MANY
+        optimistic = self._store.optimistic and not self._expect_repeats and len(items) >= _MANY
         try:
             try:
-                outcomes = transact(items, not hopeful)
+                outcomes = transact(items, not optimistic)
             except AlreadyThere:
                 outcomes = transact(items, True)
         except AlreadyThere as problem:
@@ -115,25 +115,39 @@ class Ledger:
         return outcomes
 
 
-def forget(
-    store: LedgerStore, book: str, table: Table, found: str, still: Query, given: Row, lane: Callable[[Row], int]
+def delete_rows(
+    store: LedgerStore,
+    book: str,
+    table: LedgerTable,
+    select: str,
+    recheck: Query,
+    values: Row,
+    lane: Callable[[Row], int],
 ) -> int:
-    """Deletes the rows that the SELECT ``found`` finds with the parameters ``given``, and returns how many.
+    """Deletes the rows whose keys ``select`` finds with the parameters ``values``, and returns how many.
 
-    It deletes few rows at a time, so that nobody waits for long. Before they are deleted, with their lanes locked, ``still`` asks
-    with each key and ``given`` whether the row is as it was found: it may have been deleted and made again in between.
+    It deletes few rows at a time, so that nobody waits for long. Once the lanes are locked, ``recheck`` asks for each key, with
+    the same values, whether the row still qualifies: another process may have deleted it and written a new one.
     """
     deleted = 0
     while True:
         with store.read() as reader:
-            keys = list(reader.stream(found, given))
+            keys = list(reader.stream(select, values))
         if not keys:
             return deleted
         with store.write(book, sorted({lane(key) for key in keys})) as writer:
-            rows = writer.ask(still, [(*key, *given) for key in keys])()
+            rows = writer.ask(recheck, [(*key, *values) for key in keys])()
             expired = [key for key, row in zip(keys, rows, strict=True) if row is not None]
             writer.delete(table, expired)
         deleted += len(expired)
+
+
+def sole_outcome(outcomes: list[R | TacitError]) -> R:
+    """The outcome of a call for one item, or its error, raised."""
+    (outcome,) = outcomes
+    if isinstance(outcome, TacitError):
+        raise outcome
+    return outcome
 
 
 class _Call(Generic[T, R]):
@@ -171,7 +185,7 @@ class GroupCommit(Generic[T, R]):
                 else:
                     call.event = threading.Event()
             if call.event is not None:
-                call.event.wait()  # either the outcome is there, or it is this thread's turn to lead
+                call.event.wait()  # then there is an outcome, or it is this thread's turn to lead
             while call.outcomes is None and call.problem is None:
                 self._commit_next()
         finally:
@@ -179,6 +193,13 @@ class GroupCommit(Generic[T, R]):
         if call.outcomes is None:
             raise call.problem or LedgerUnavailable("the commit ended without an outcome; nothing may be released.")
         return call.outcomes
+
+    def commit_valid(self, items: Iterable[T | TacitError]) -> list[R | TacitError]:
+        """The outcome of each item. An error among the items is its own outcome: only the other items are committed."""
+        items = list(items)
+        valid = [item for item in items if not isinstance(item, TacitError)]
+        outcomes = iter(self(valid) if valid else [])
+        return [item if isinstance(item, TacitError) else next(outcomes) for item in items]
 
     def _leave(self, call: _Call[T, R]) -> None:
         """Takes a call out of the line, also after an interrupt, and hands the lead on if the call had it."""
@@ -234,7 +255,7 @@ def read_head(reader: Reader, ledger: str) -> Head:
 
 
 def check_head(head: Head) -> None:
-    """Refuses a value that is not a whole head: a part of one would seem to protect, and would not."""
+    """Raises InvalidParameter unless the value is a whole head: a part of one would seem to protect, and would not."""
     if not isinstance(head, Head) or set(head.books) != set(BOOKS):
         raise InvalidParameter(
             "a head has both books: pass ledger.head(), or Head.from_json(...) of a head noted earlier."

@@ -1,7 +1,7 @@
-"""Budgets and terms, what a charge costs under them, and the statement of what was promised, spent and left.
+"""Budgets and terms, the price of a charge under them, and statements.
 
-All that adds up is an integer: a sum of floats drifts. One unit of each measure is a power of ten, so a decimal that a person wrote
-is kept exactly, and 0.1 three times is 0.3. Charges are rounded up, budgets down (docs/proofs/ledger.md).
+Everything that adds up is an integer: a sum of floats drifts. One unit of each measure is a power of ten, so the ledger keeps a
+decimal that a person wrote exactly, and 0.1 three times is 0.3. Charges are rounded up, budgets down (docs/proofs/ledger.md).
 """
 
 import math
@@ -98,7 +98,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What was agreed with a subject at enrolment: the budgets, their unit, and how charges add up. Terms never change.
+    """The agreement with a subject at enrolment: the budgets, their unit, and how charges add up. Terms never change.
 
     ``protects`` is the unit of every charge. ``each`` is the one guarantee that PLD accounting needs. ``unprotected`` names
     what may be charged although it promises nothing: all reasons in a guarantee's ``assumes``, or its proof page.
@@ -196,7 +196,7 @@ def _checked(
         "protects": protects,
         "accounting": member("accounting", Accounting, accounting),
         "each": each,
-        "unprotected": frozenset(checked_name("a name in `unprotected`", one, most=1000) for one in unprotected),
+        "unprotected": frozenset(checked_name("a name in `unprotected`", name, most=1000) for name in unprotected),
     }
 
 
@@ -204,8 +204,10 @@ MOST = 2**62  # of any sum: both stores keep 64 bits, and one more charge must n
 
 
 class Cost(NamedTuple):
-    """What a charge takes, or what was spent: whole units of the accounting's measure, whole units of delta (a probability), and
-    how many charges promise nothing."""
+    """What a charge takes, or what was spent.
+
+    Whole units of the accounting's measure, whole units of delta (a probability), and the number of charges that promise nothing.
+    """
 
     amount: int
     delta: int = 0  # in units of 10^-18
@@ -230,7 +232,7 @@ _CONTEXT = {
 def units_up(value: float, digits: int) -> int:
     """``value`` in units of 10^-digits, rounded up.
 
-    A float is taken as the shortest decimal that reads back as it, which is what was written in a program or a file. That
+    A float counts as the shortest decimal that reads back as it: the decimal that somebody wrote in a program or a file. That
     decimal is within 2^-53 of the float, relatively (docs/proofs/ledger.md).
     """
     return _units(value, digits, ROUND_CEILING)
@@ -290,7 +292,8 @@ def price(guarantee: Guarantee, terms: Terms) -> Cost:
             try:
                 rho = rho_of(guarantee)
             except InvalidGuarantee as problem:
-                raise GuaranteeRefused(f"this subject's charges add up by zCDP, and {_reason(problem)}") from None
+                reason = str(problem).removeprefix(f"{problem.code}: ")
+                raise GuaranteeRefused(f"this subject's charges add up by zCDP, and {reason}") from None
             if math.isinf(rho):
                 raise GuaranteeRefused(
                     "the rho of this guarantee is infinite: the guarantee protects too little to be charged."
@@ -333,7 +336,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a subject was promised by all releases so far (``promised``), and how its budgets stand at ``at``."""
+    """The guarantee of all releases so far (``promised``), and how the subject's budgets stand at ``at``."""
 
     subject: str
     terms: Terms
@@ -386,7 +389,7 @@ def cost_to_json(cost: Cost, terms: Terms) -> dict[str, Any]:
 def stated(
     subject: str, terms: Terms, at: int, counted: Mapping[Guarantee, int], spent: Cost, before: tuple[Cost, ...]
 ) -> Statement:
-    """The statement that follows from the charges: their number under each guarantee, their sum, and the sum before each window."""
+    """The statement for these charges: their number under each guarantee, their sum, and the sum before each window."""
     windows = []
     for budget, earlier in zip(terms.budgets, before, strict=True):
         used, allowed = spent - earlier, allowance(budget, terms)
@@ -396,7 +399,7 @@ def stated(
 
 
 def promised(counted: Mapping[Guarantee, int], terms: Terms) -> Guarantee:
-    """What all charges together promise. Anyone can recompute it from the charges alone."""
+    """The guarantee of all charges together. Anyone can recompute it from the charges alone."""
     if not counted:
         free = frozenset({NOTHING_YET})
         if terms.protects.distance is not None and terms.protects.radius is None:
@@ -408,7 +411,7 @@ def promised(counted: Mapping[Guarantee, int], terms: Terms) -> Guarantee:
         delta = min(budget.delta for budget in terms.budgets)
         if terms.accounting is Accounting.ZCDP or terms.each is None:
             total = tight(counted, delta, "zcdp")
-        else:  # the parts differ at most in what they assume, so they are counted as the budget counted them
+        else:  # the charges differ at most in their assumptions, so they are composed as the budget counted them
             total = tight({terms.each: sum(counted.values())}, delta)
             total = total.assuming(*(reason for guarantee in counted for reason in guarantee.assumes))
     # The loss of pure releases adds up along every path; any delta is a statement about a plan (docs/proofs/ledger.md).
@@ -436,7 +439,3 @@ def _one_of_each(guarantee: Guarantee, terms: Terms) -> Cost:
             "subject with other terms."
         )
     return Cost(1)
-
-
-def _reason(problem: InvalidGuarantee) -> str:
-    return str(problem).removeprefix(f"{problem.code}: ")

@@ -1,4 +1,4 @@
-"""The hash chain, and what it is made of: links, lanes, heads, times and names.
+"""The hash chain and its parts: links, lanes and their ends, heads, times and names.
 
 The link of an entry covers its content and the link before it, so no entry can be altered, lost or moved unnoticed. A ledger has
 one or several lanes; each is a chain that one writer at a time may lengthen. The name of an account decides its lane. The number
@@ -10,7 +10,7 @@ Times are whole microseconds since 1970 (UTC). The ledger's time never goes back
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -31,6 +31,51 @@ class Tip(NamedTuple):
 def lane_of(key: str, lanes: int) -> int:
     """The lane that an account belongs to."""
     return hashlib.sha256(key.encode()).digest()[0] % lanes if lanes > 1 else 0
+
+
+def lane_of_digest(digest: bytes, lanes: int) -> int:
+    """The lane that ``lane_of`` finds, from the digest of the key."""
+    return digest[0] % lanes
+
+
+def lanes_of(keys: Iterable[str], lanes: int) -> list[int]:
+    """The lanes of these accounts, in one order for all transactions, so that no two wait for each other."""
+    return sorted({lane_of(key, lanes) for key in set(keys)}) if lanes > 1 else [0]
+
+
+class LaneEnd:
+    """The end of a lane while a transaction lengthens it. All entries of the transaction carry one time."""
+
+    __slots__ = ("at", "lane", "lanes", "link", "position", "tip_before")
+
+    def __init__(self, lane: int, lanes: int, tip: Tip, moment: int) -> None:
+        self.lane, self.lanes, self.tip_before = lane, lanes, tip
+        self.position, self.link = tip.position, tip.link
+        self.at = max(moment, tip.at)  # the clock may go back, the ledger's time does not
+
+    @classmethod
+    def of(cls, tips: Mapping[int, Tip], lanes: int, moment: int) -> "dict[int, LaneEnd]":
+        """The ends of all lanes that a transaction locked."""
+        return {lane: cls(lane, lanes, tip, moment) for lane, tip in tips.items()}
+
+    def next_number(self) -> int:
+        """Makes room for one more entry and returns its number. The caller then sets ``link``."""
+        self.position += 1
+        return self.position * self.lanes + self.lane
+
+    @property
+    def lengthened(self) -> bool:
+        return self.position > self.tip_before.position
+
+    @property
+    def tip(self) -> Tip:
+        """The new end. A lane without a new entry keeps its end, and so its time."""
+        return Tip(self.position, self.link, self.at) if self.lengthened else self.tip_before
+
+
+def new_tips(ends: "Mapping[int, LaneEnd]") -> dict[int, Tip]:
+    """The ends of the lanes that a transaction lengthened."""
+    return {lane: end.tip for lane, end in ends.items() if end.lengthened}
 
 
 def genesis(ledger: str, book: str, lane: int, lanes: int) -> bytes:
@@ -114,6 +159,19 @@ def start_of_next_month(at: int) -> int:
     moment = as_datetime(at)
     year, month = (moment.year + 1, 1) if moment.month == 12 else (moment.year, moment.month + 1)
     return _micros(datetime(year, month, 1, tzinfo=UTC))
+
+
+GRACE = 86_400  # seconds after its expiry in which an offer can still be reported
+
+
+def is_late(expires: int, moment: int) -> bool:
+    """Whether an offer that expires then (seconds since 1970) can no longer be reported at ``moment``."""
+    return (expires + GRACE) * SECOND < moment
+
+
+def lapsed_before(moment: int) -> int:
+    """The second before which an expiry is late at ``moment``."""
+    return -((GRACE * SECOND - moment) // SECOND)  # rounded up
 
 
 def _micros(moment: datetime) -> int:

@@ -1,4 +1,4 @@
-"""The privacy book as rows: how an entry is linked, which questions are asked, and how terms and guarantees are kept as texts.
+"""The privacy book as rows: the links of entries, the queries, and the texts of terms and guarantees.
 
 A check of a ledger, or of an exported file, uses these same functions on its rows.
 """
@@ -112,14 +112,14 @@ def read_charge(row: Row) -> Entry:
 
 
 def read_release(row: Row) -> tuple[Entry, bytes | None]:
-    """What CHARGE or STORED found: the charge, and the release that was kept for it, or None."""
+    """A charge and its stored release, or None, from a row that CHARGE or STORED found."""
     *charge, content, seal = row
     entry = read_charge(tuple(charge))
     return entry, None if content is None else RELEASES.unsealed((entry.number, content, seal))[1]
 
 
 def spent_before(row: Row | None, subject: int, start: int) -> Cost:
-    """The totals of what SPENT_BEFORE found for a subject and a time. A sum that is too large would renew a budget."""
+    """The totals in the row that SPENT_BEFORE found. They are checked, because a sum that is too large would renew a budget."""
     if row is None or row[2] == "":  # nothing but the enrolment
         return NOTHING_SPENT
     entry = read_charge(row)
@@ -134,7 +134,7 @@ def unknown_subject() -> UnknownSubject:
     )
 
 
-_MOST = 10_000  # terms, and prices, in memory
+_MOST = 10_000  # terms and prices in memory, each
 _MOST_CHARACTERS = 65_536  # of a guarantee's text
 
 
@@ -172,36 +172,39 @@ class PriceList:
         self._prices: dict[tuple[int, bytes], tuple[Guarantee, Price]] = {}
 
     def terms(self, reader: Reader | Writer, key: bytes) -> Allowance:
-        """The terms of this digest, read from the ledger if they are not known yet."""
-        known = self._terms.get(key)
-        if known is None:
-            known = Allowance.of(read_terms(reader, key))
+        """The terms of this digest, from the cache or from the ledger."""
+        allowed = self._terms.get(key)
+        if allowed is None:
+            allowed = Allowance.of(read_terms(reader, key))
             if len(self._terms) >= _MOST:
                 self._terms.clear()
-            self._terms[key] = known
-        return known
+            self._terms[key] = allowed
+        return allowed
 
     def price(self, guarantee: Guarantee, key: bytes, terms: Terms) -> Price:
         """The price of ``guarantee`` under the terms of this digest; raises if it cannot be charged."""
-        known = self._prices.get(
+        cached = self._prices.get(
             (id(guarantee), key)
         )  # by identity: hashing a guarantee takes longer than all the rest
-        if known is not None:
-            return known[1]
+        if cached is not None:
+            return cached[1]
         if not isinstance(guarantee, Guarantee):
             raise InvalidParameter("a charge is made for a Guarantee: pass the mechanism's or the release's.")
         text = canonical(guarantee.to_json())
         if len(text) > _MOST_CHARACTERS:
-            raise GuaranteeRefused("the guarantee's assumptions are too long to be kept. State them more shortly.")
-        found = Price(price(guarantee, terms), digest(text), text)
+            raise GuaranteeRefused("the guarantee's assumptions are too long to be kept. Shorten them.")
+        new = Price(price(guarantee, terms), digest(text), text)
         if len(self._prices) >= _MOST:
             self._prices.clear()
-        self._prices[id(guarantee), key] = (guarantee, found)  # the guarantee is kept, so that its id stays its own
-        return found
+        self._prices[id(guarantee), key] = (
+            guarantee,
+            new,
+        )  # the guarantee is kept, so that no other object gets its id
+        return new
 
 
 def canonical(value: dict[str, Any]) -> str:
-    """The one text for the JSON of a guarantee or of terms."""
+    """The JSON of a guarantee or of terms, always written as the same text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 

@@ -4,7 +4,7 @@
     ledger.report("7f3a...", "item-12", 1_250_000)  # on the disk when this returns
     ledger.statement(*month(2026, 11)).to_json()
 
-Where a device chooses among candidates, the server offers first. It settles what was shown at the price that it had offered:
+Where a device chooses among candidates, the server records its offer first, and settles what was shown at the offered price:
 
     ledger.offer(Offered(token, (("item-12", 1_250_000), ("item-7", 900_000)), "sport", expires))  # before it is sent
     ledger.settle(token, ("item-7",))                                                              # ok; later: duplicate
@@ -18,8 +18,8 @@ from datetime import date
 from typing import NamedTuple
 
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, TacitError
-from tacit.ledger.book import GroupCommit, Ledger, forget
-from tacit.ledger.chain import Clock, checked_name, digest, now
+from tacit.ledger.book import GroupCommit, Ledger, delete_rows, sole_outcome
+from tacit.ledger.chain import Clock, checked_name, digest, lane_of_digest, lapsed_before, now
 from tacit.ledger.offers import (
     LAPSED,
     STILL_LAPSED,
@@ -37,7 +37,6 @@ from tacit.ledger.offers import (
     commit_offers,
     commit_settlements,
     engagements_of,
-    lapsed_before,
     slot_key,
     was_refused,
 )
@@ -52,10 +51,9 @@ from tacit.ledger.tally import (
     ItemTotal,
     Tally,
     accounts_agree,
-    beyond,
-    lane_of_impression,
     micros_of,
     statement_over,
+    sum_too_large,
     total_of,
     totals,
 )
@@ -70,7 +68,7 @@ class Report(NamedTuple):
 
 
 class ImpressionLedger(Ledger):
-    """Impressions and what they add up to. One object may be shared by many threads, one store by many processes.
+    """Impressions and their totals. One object may be shared by many threads, one store by many processes.
 
     A file or database may hold a privacy ledger as well: each has its own book in it.
     """
@@ -88,17 +86,11 @@ class ImpressionLedger(Ledger):
         The same report again changes nothing. The same ``id`` for another item or price raises Conflict, and changes nothing.
         ``micros`` is the price in micro-units of money.
         """
-        (outcome,) = self.report_many([Report(id, item, micros)])
-        if isinstance(outcome, TacitError):
-            raise outcome
-        return outcome
+        return sole_outcome(self.report_many([Report(id, item, micros)]))
 
     def report_many(self, reports: Iterable[Report | tuple[str, str, int]]) -> list[Counted | TacitError]:
         """One transaction for many reports, in their order. Each has its own outcome: counted, or the error it would raise."""
-        checked = [_checked(report) for report in reports]
-        good = [report for report in checked if isinstance(report, Report)]
-        outcomes = iter(self._report(good) if good else [])
-        return [report if isinstance(report, TacitError) else next(outcomes) for report in checked]
+        return self._report.commit_valid(_checked(report) for report in reports)
 
     def offer(self, offered: Offered) -> None:
         """Keeps an offer and returns when it is on the disk. Send it only after that. The same offer again changes nothing.
@@ -118,19 +110,13 @@ class ImpressionLedger(Ledger):
     def settle(self, token: str, items: tuple[str, ...]) -> Settlement:
         """Counts what was shown of an offer, at the price that was offered, and returns when it is on the disk.
 
-        Whatever a caller from outside can get wrong is an outcome, not an error.
+        Anything that a caller from outside can get wrong is an outcome, not an error.
         """
-        (outcome,) = self.settle_many([Shown(token, items)])
-        if isinstance(outcome, TacitError):
-            raise outcome
-        return outcome
+        return sole_outcome(self.settle_many([Shown(token, items)]))
 
     def settle_many(self, reports: Iterable[Shown | tuple[str, tuple[str, ...]]]) -> list[Settlement | TacitError]:
         """One transaction for many reports, in their order. Each has its own outcome, or the error it would raise."""
-        checked = [checked_shown(report) for report in reports]
-        good = [report for report in checked if isinstance(report, Shown)]
-        outcomes = iter(self._settle(good) if good else [])
-        return [report if isinstance(report, TacitError) else next(outcomes) for report in checked]
+        return self._settle.commit_valid(checked_shown(report) for report in reports)
 
     def settle_batch(
         self, batch: str, group: str, reports: Iterable[tuple[str, str]], prices: Mapping[str, int]
@@ -142,7 +128,7 @@ class ImpressionLedger(Ledger):
         """
         batched = Batched(batch, group, reports, prices)
         lanes = self._store.lanes
-        with _no_surprise(), self._store.write(BOOK, batched.lanes(lanes)) as writer:
+        with _refusing_hidden_rows(), self._store.write(BOOK, batched.lanes(lanes)) as writer:
             return commit_batch(writer, lanes, self._moment(), batched)
 
     def refused(self, batch: str, group: str) -> bool:
@@ -152,10 +138,7 @@ class ImpressionLedger(Ledger):
 
     def engage(self, token: str, bit: int) -> Settlement:
         """Keeps the randomised bit for an impression that was settled before. The same bit again is a duplicate."""
-        (outcome,) = self._engage([checked_engaged(token, bit)])
-        if isinstance(outcome, TacitError):
-            raise outcome
-        return outcome
+        return sole_outcome(self._engage([checked_engaged(token, bit)]))
 
     def engagements(self, item: str) -> Engagements:
         """How many bits were received for an item, and how many of them are 1."""
@@ -168,9 +151,9 @@ class ImpressionLedger(Ledger):
         A clock that runs ahead deletes offers that could still have been settled; their reports are then unknown.
         """
         lanes = self._store.lanes
-        given = (lapsed_before(self._moment()),)
-        return forget(
-            self._store, BOOK, OFFERS, LAPSED, STILL_LAPSED, given, lambda key: lane_of_impression(key[0], lanes)
+        latest = (lapsed_before(self._moment()),)
+        return delete_rows(
+            self._store, BOOK, OFFERS, LAPSED, STILL_LAPSED, latest, lambda key: lane_of_digest(key[0], lanes)
         )
 
     def item(self, item: str) -> ItemTotal:
@@ -184,7 +167,7 @@ class ImpressionLedger(Ledger):
             yield from totals(reader)
 
     def statement(self, first_day: date, last_day: date) -> ImpressionStatement:
-        """What the impressions of these days (UTC, both included) add up to, per item. For a month: ``*month(2026, 11)``."""
+        """The impressions of these days (UTC, both included), per item. For a month: ``*month(2026, 11)``."""
         with self._store.read() as reader:
             return statement_over(reader, first_day, last_day)
 
@@ -194,7 +177,7 @@ class ImpressionLedger(Ledger):
             return accounts_agree(reader)
 
     def _commit(self, reports: list[Report]) -> list[Counted | TacitError]:
-        return self._hoping(reports, self._transact, _is_repeat)
+        return self._commit_optimistically(reports, self._transact, _is_repeat)
 
     def _transact(self, reports: list[Report], look_up: bool) -> list[Counted | TacitError]:
         lanes = self._store.lanes
@@ -209,7 +192,10 @@ class ImpressionLedger(Ledger):
 
     def _commit_settlements(self, reports: list[Shown]) -> list[Settlement | TacitError]:
         lanes, keys = self._store.lanes, [report.keys for report in reports]
-        with _no_surprise(), self._store.write(BOOK, self._lanes_of(key for own in keys for key in own)) as writer:
+        with (
+            _refusing_hidden_rows(),
+            self._store.write(BOOK, self._lanes_of(key for own in keys for key in own)) as writer,
+        ):
             return commit_settlements(writer, lanes, self._moment(), reports, keys)
 
     def _commit_engagements(self, engaged: list[Engaged]) -> list[Settlement | TacitError]:
@@ -219,7 +205,7 @@ class ImpressionLedger(Ledger):
 
     def _lanes_of(self, ids: Iterable[bytes]) -> list[int]:
         """In one order for all transactions, so that no two wait for each other."""
-        return sorted({lane_of_impression(id, self._store.lanes) for id in ids})
+        return sorted({lane_of_digest(id, self._store.lanes) for id in ids})
 
 
 def _checked(report: Report | tuple[str, str, int]) -> Report | InvalidParameter:
@@ -242,29 +228,29 @@ def _count_reports(
 
     Without ``look_up`` it assumes that no report came before, and raises AlreadyThere if that may be wrong.
     """
-    asked = writer.ask(REPORTED, [(id,) for id in ids]) if look_up else None
-    places = [lane_of_impression(id, lanes) for id in ids]
-    tally = Tally(writer, lanes, moment, ((r.item, lane) for r, lane in zip(reports, places, strict=True)))
+    earlier_rows = writer.ask(REPORTED, [(id,) for id in ids]) if look_up else None
+    own_lanes = [lane_of_digest(id, lanes) for id in ids]
+    tally = Tally(writer, lanes, moment, ((r.item, lane) for r, lane in zip(reports, own_lanes, strict=True)))
     accounts, fresh = tally.accounts, tally.fresh
     outcomes: list[Counted | TacitError] = []
-    rows = asked() if asked is not None else [None] * len(reports)
-    for (_, item, micros), id, lane, row in zip(reports, ids, places, rows, strict=True):
+    rows = earlier_rows() if earlier_rows is not None else [None] * len(reports)
+    for (_, item, micros), id, lane, row in zip(reports, ids, own_lanes, rows, strict=True):
         account = accounts[item, lane]
         if isinstance(account, TacitError):
             outcomes.append(account)
         elif (earlier := row or fresh.get(id)) is not None:
-            outcomes.append(_again(earlier, account, micros))
+            outcomes.append(_repeated(earlier, account, micros))
         elif account.fits(micros):
             outcomes.append(tally.count(id, account, micros))
         elif look_up:
-            outcomes.append(beyond())
+            outcomes.append(sum_too_large())
         else:  # it does not fit, but was perhaps reported before
             raise AlreadyThere
     tally.write()
     return outcomes
 
 
-def _again(earlier: Row, account: ItemAccount, micros: int) -> Counted | TacitError:
+def _repeated(earlier: Row, account: ItemAccount, micros: int) -> Counted | TacitError:
     """The outcome of a report whose id was used before. An account in a lane stands for one item."""
     number, account_then, day, micros_then = earlier
     if (account_then, micros_then) == (account.number, micros):
@@ -276,8 +262,8 @@ def _again(earlier: Row, account: ItemAccount, micros: int) -> Counted | TacitEr
 
 
 @contextmanager
-def _no_surprise() -> Iterator[None]:
-    """After every id was looked up, a row that exists all the same was hidden by a damaged index."""
+def _refusing_hidden_rows() -> Iterator[None]:
+    """Raises LedgerDamaged if a row exists although its id was looked up and not found: a damaged index hid it."""
     try:
         yield
     except AlreadyThere as problem:

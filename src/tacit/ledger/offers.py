@@ -1,4 +1,4 @@
-"""Offers and their settlement: what a server promised to charge for each item, and what became of the reports.
+"""Offers and their settlement: the price that a server offered for each item, and the outcome of each report.
 
 An offer is kept under a token until it can no longer be reported. A settlement looks up the impression, then the offer, and
 counts the impression at the price of the offer. A shuffled batch is settled as a whole or not at all. Engagements are randomised
@@ -14,11 +14,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, LedgerUnavailable, TacitError
-from tacit.ledger.chain import END_OF_TIME, SECOND, checked_name, day_of, digest, lane_of
+from tacit.ledger.chain import END_OF_TIME, SECOND, checked_name, day_of, digest, is_late, lane_of, lane_of_digest
 from tacit.ledger.stores.interface import ACCOUNTS, BATCHES, ENGAGEMENTS, OFFERS, REFUSALS, Query, Reader, Row, Writer
-from tacit.ledger.tally import REPORTED, ItemAccount, Tally, beyond, lane_of_impression, micros_of
+from tacit.ledger.tally import REPORTED, ItemAccount, Tally, micros_of, sum_too_large
 
-GRACE = 86_400  # seconds after its expiry in which an offer can still be reported
 MOST_CANDIDATES = 10_000
 MOST_SLOTS = 100
 MOST_TOKEN = 400  # characters
@@ -28,7 +27,7 @@ STILL_LAPSED = Query("SELECT 1 FROM offers WHERE id = ? AND expires < ?", ("byte
 
 
 class Offered(NamedTuple):
-    """What was offered: each item with its price in micro-units, as (item, price), and how many items are to be shown."""
+    """An offer: each item with its price in micro-units, as (item, price), and how many of the items will be shown."""
 
     token: str
     prices: tuple[tuple[str, int], ...]
@@ -76,10 +75,10 @@ def commit_offers(
     new: dict[bytes, Row] = {}
     outcomes: list[TacitError | None] = []
     for offered, id, row in zip(offers, ids, rows, strict=True):
-        content = _content(offered)
+        content = json.dumps([offered.context, offered.slots, offered.prices], separators=(",", ":"))
         kept = row or new.get(id)
         if kept is None:
-            if is_late(offered.expires, max(moment, writer.tips[lane_of_impression(id, lanes)].at)):
+            if is_late(offered.expires, max(moment, writer.tips[lane_of_digest(id, lanes)].at)):
                 outcomes.append(_too_late())
                 continue
             new[id] = (content, offered.expires)
@@ -106,26 +105,12 @@ def slot_key(token: str, slot: int) -> bytes:
     return digest(f"{token}\n{slot}" if slot else token)
 
 
-def is_late(expires: int, moment: int) -> bool:
-    """Whether an offer that expires then can no longer be reported at ``moment``."""
-    return (expires + GRACE) * SECOND < moment
-
-
 def _too_late() -> LedgerUnavailable:
     return LedgerUnavailable(
         "by the ledger's time this offer could not be settled any more, and must not be sent. Either its expiry is wrong, or the "
         "clock is behind, or the clock was ahead when something was counted: the ledger's time does not go back. Set the clock; "
         "then wait until it has caught up, or continue in a new ledger."
     )
-
-
-def lapsed_before(moment: int) -> int:
-    """The second before which an expiry is late at ``moment``."""
-    return -((GRACE * SECOND - moment) // SECOND)  # rounded up
-
-
-def _content(offered: Offered) -> str:
-    return json.dumps([offered.context, offered.slots, offered.prices], separators=(",", ":"))
 
 
 log = logging.getLogger("tacit.ledger")
@@ -176,25 +161,24 @@ def commit_settlements(
     asked_for = [(*own, slot_key(report.token, len(own))) for report, own in zip(reports, keys, strict=True)]
     impressions = writer.ask(REPORTED, [(key,) for own in asked_for for key in own])
     offers = writer.ask(OFFER, [(own[0],) for own in keys])
-    wanted = (
-        (item, lane_of_impression(key, lanes))
+    accounts_needed = (
+        (item, lane_of_digest(key, lanes))
         for report, own in zip(reports, keys, strict=True)
         for item, key in zip(report.items, own, strict=True)
     )
-    tally = Tally(writer, lanes, moment, wanted)
-    earlier = iter(impressions())
+    tally = Tally(writer, lanes, moment, accounts_needed)
+    stored = iter(impressions())
     outcomes: list[Settlement | TacitError] = []
     for report, own, offer in zip(reports, asked_for, offers(), strict=True):
-        known = [next(earlier) or tally.fresh.get(key) for key in own]
+        earlier = [next(stored) or tally.fresh.get(key) for key in own]
         accounts = [
-            tally.accounts[item, lane_of_impression(key, lanes)]
-            for item, key in zip(report.items, own[:-1], strict=True)
+            tally.accounts[item, lane_of_digest(key, lanes)] for item, key in zip(report.items, own[:-1], strict=True)
         ]
         usable = [account for account in accounts if isinstance(account, ItemAccount)]
         if len(usable) < len(accounts):
             outcomes.append(next(account for account in accounts if isinstance(account, LedgerDamaged)))
-        elif any(row is not None for row in known):
-            outcomes.append(_again(known, usable))
+        elif any(row is not None for row in earlier):
+            outcomes.append(_repeated(earlier, usable))
         else:
             outcomes.append(_settle(tally, report, own, offer, usable))
     tally.write()
@@ -208,14 +192,14 @@ def commit_settlements(
 
 
 def refuse(reason: str) -> Settlement:
-    """A conflict, with its reason in the log, which names no token and no item."""
+    """A conflict. The reason goes to the log, which names no token and no item."""
     log.warning("a report was refused: %s", reason)
     return Settlement.CONFLICT
 
 
-def _again(known: list[Row | None], accounts: list[ItemAccount]) -> Settlement:
+def _repeated(earlier: list[Row | None], accounts: list[ItemAccount]) -> Settlement:
     """The outcome of a report whose token was used before. An account in a lane stands for one item."""
-    *reported, beyond_the_last = [None if row is None else row[1] for row in known]
+    *reported, beyond_the_last = [None if row is None else row[1] for row in earlier]
     if beyond_the_last is None and reported == [account.number for account in accounts]:
         return Settlement.DUPLICATE
     return refuse("its token was reported before, with other items.")
@@ -237,7 +221,7 @@ def _settle(
         return refuse("its items are not those of the offer.")
     prices = [terms.prices[item] for item in items]
     if not all(account.fits(micros) for account, micros in zip(accounts, prices, strict=True)):
-        return beyond()
+        return sum_too_large()
     for key, account, micros in zip(keys, accounts, prices, strict=False):  # the last key is not one of the slots
         tally.count(key, account, micros)
     return Settlement.OK
@@ -281,30 +265,32 @@ class Batched:
 
 
 def commit_batch(writer: Writer, lanes: int, moment: int, batched: Batched) -> Settlement:
-    """Counts all reports or none. That a version of a group was refused is kept for good: claims about the group may rest on there
-    being one version. The caller's transaction makes both durable."""
-    known = writer.ask(BATCH, [(batched.batch, batched.group)])
+    """Counts all reports or none. A refusal is kept for good: a claim about the group may rest on its having one version.
+
+    The caller's transaction makes the counts or the refusal durable.
+    """
+    settled = writer.ask(BATCH, [(batched.batch, batched.group)])
     impressions = writer.ask(REPORTED, [(key,) for key in batched.keys])
-    places = [lane_of_impression(key, lanes) for key in batched.keys]
-    wanted = [(item, lane) for (_, item), lane in zip(batched.reports, places, strict=True)]
-    tally = Tally(writer, lanes, moment, wanted)
-    (row,) = known()
+    own_lanes = [lane_of_digest(key, lanes) for key in batched.keys]
+    accounts = [(item, lane) for (_, item), lane in zip(batched.reports, own_lanes, strict=True)]
+    tally = Tally(writer, lanes, moment, accounts)
+    (row,) = settled()
     if row is not None:
         if BATCHES.unsealed((batched.batch, batched.group, *row))[2] == batched.content:
             return Settlement.DUPLICATE
         return _refuse(writer, moment, batched, "its batch and group were settled before, with other reports.")
     reason = batched.fault()
-    if reason is None and any(found is not None for found in impressions()):
-        reason = "a token of it was counted in this batch before."
+    if reason is None and any(impression is not None for impression in impressions()):
+        reason = "one of its tokens was counted in this batch before."
     if reason is not None:
         return _refuse(writer, moment, batched, reason)
-    for key, place in zip(batched.keys, wanted, strict=True):
-        account = tally.accounts[place]
+    for key, (item, lane) in zip(batched.keys, accounts, strict=True):
+        account = tally.accounts[item, lane]
         if not isinstance(account, ItemAccount):
             raise account
-        micros = batched.prices[place[0]]
+        micros = batched.prices[item]
         if not account.fits(micros):
-            raise beyond()  # the transaction is rolled back
+            raise sum_too_large()  # the transaction is rolled back
         tally.count(key, account, micros)
     tally.write()
     content = (batched.content, len(batched.keys), day_of(moment))
@@ -367,7 +353,7 @@ def commit_engagements(
         if account is None:
             outcomes.append(Settlement.UNKNOWN)
         elif second is not None:
-            outcomes.append(refuse("one bit cannot tell which of several items it is about."))
+            outcomes.append(refuse("several items were shown, and one bit cannot tell which of them it is about."))
         elif earlier is not None:
             outcomes.append(
                 Settlement.DUPLICATE if earlier == engagement.bit else refuse("its bit was another one before.")
@@ -378,7 +364,7 @@ def commit_engagements(
             except LedgerDamaged as problem:
                 outcomes.append(problem)
                 continue
-            day = day_of(max(moment, writer.tips[lane_of_impression(id, lanes)].at))
+            day = day_of(max(moment, writer.tips[lane_of_digest(id, lanes)].at))
             new[id] = ENGAGEMENTS.sealed(id, item, engagement.bit, day)
             outcomes.append(Settlement.OK)
     writer.insert(ENGAGEMENTS, list(new.values()))
@@ -386,6 +372,6 @@ def commit_engagements(
 
 
 def engagements_of(reader: Reader, item: str) -> Engagements:
-    """The bits that came for an item."""
+    """The bits received for an item."""
     (row,) = reader.ask(_RECEIVED, [(item,)])()
     return Engagements(0, 0) if row is None else Engagements(int(row[0]), int(row[1]))

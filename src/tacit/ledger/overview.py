@@ -42,9 +42,9 @@ class Overview:
     subjects: int
     items: int
     micros: int
-    subject: str | None  # the one that was asked for
+    subject: str | None  # that the caller asked for
     statements: tuple[Statement, ...]
-    charges: tuple[PastCharge, ...]  # of that one subject, the latest first
+    charges: tuple[PastCharge, ...]  # of that subject, the latest first
     totals: tuple[ItemTotal, ...]
 
     @property
@@ -142,18 +142,18 @@ _CHARGES = (
 
 
 def _charges(reader: Reader, lanes: int, subject: str, limit: int) -> tuple[PastCharge, ...]:
-    known: dict[bytes, Guarantee] = {}
+    guarantees: dict[bytes, Guarantee] = {}
     charges = []
     for number, at, release_id, amount, delta, unprotected, key in list(reader.stream(_CHARGES, (subject, limit))):
-        if key not in known:
-            known[key] = read_guarantee(reader, key)
+        if key not in guarantees:
+            guarantees[key] = read_guarantee(reader, key)
         position, lane = divmod(number, lanes)
-        charges.append(PastCharge(lane, position, at, release_id, Cost(amount, delta, unprotected), known[key]))
+        charges.append(PastCharge(lane, position, at, release_id, Cost(amount, delta, unprotected), guarantees[key]))
     return tuple(charges)
 
 
 def _items(reader: Reader, limit: int) -> tuple[int, int, tuple[ItemTotal, ...]]:
-    """The number of items, what is owed for all of them, and the items displayed most."""
+    """The number of items, the sum that is owed for them, and the items displayed most."""
     items = micros = 0
     most: list[ItemTotal] = []
     for total in totals(reader):

@@ -1,4 +1,4 @@
-"""The privacy ledger: who was promised what, and how much of it is spent. It is durable, and never spends more than was promised.
+"""The privacy ledger: subjects, their budgets and what is spent of them. It is durable and never exceeds a budget.
 
     ledger = PrivacyLedger.create("curator.db")
     ledger.enrol("ward-7", Budget(epsilon=2, per="month"), protects=ONE_USER)
@@ -14,9 +14,20 @@ from typing import NamedTuple
 
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, TacitError
 from tacit.guarantees import Guarantee, Neighbours
-from tacit.ledger.book import GroupCommit, Ledger
+from tacit.ledger.book import GroupCommit, Ledger, sole_outcome
 from tacit.ledger.budgets import Accounting, Budget, Cost, Statement, Terms, allowance, price
-from tacit.ledger.chain import MOST_CHARACTERS, SECOND, Clock, Tip, checked_name, digest, lane_of, now
+from tacit.ledger.chain import (
+    MOST_CHARACTERS,
+    SECOND,
+    Clock,
+    LaneEnd,
+    checked_name,
+    digest,
+    lane_of,
+    lanes_of,
+    new_tips,
+    now,
+)
 from tacit.ledger.entries import (
     BOOK,
     CHARGE,
@@ -37,7 +48,7 @@ MOST_BYTES = 16 * 1024 * 1024  # of one stored release
 LONGEST_DRAW = 2 * SECOND  # after a charge: public, and far longer than a device takes to draw and to keep
 _STEP = SECOND // 100
 
-Pause = Callable[[float], None]  # for so many seconds
+Pause = Callable[[float], None]  # takes seconds
 
 
 class Stored(NamedTuple):
@@ -81,7 +92,7 @@ class PrivacyLedger(Ledger):
         names = list(dict.fromkeys(checked_name("a subject", subject) for subject in subjects))
         for budget in terms.budgets:
             allowance(budget, terms)  # refuses a budget that nothing could be charged to
-        with self._store.write(BOOK, self._lanes_of(names)) as writer:
+        with self._store.write(BOOK, lanes_of(names, self._store.lanes)) as writer:
             _enrol(writer, self._store.lanes, self._moment(), names, terms)
 
     def price(self, subject: str, guarantee: Guarantee) -> Cost:
@@ -93,32 +104,26 @@ class PrivacyLedger(Ledger):
 
         The same ``release_id`` again is not charged again. Raises BudgetExhausted, and then has charged nothing.
         """
-        (outcome,) = self.charge_many([Charge(subject, release_id, guarantee)])
-        if isinstance(outcome, TacitError):
-            raise outcome
-        return outcome
+        return sole_outcome(self.charge_many([Charge(subject, release_id, guarantee)]))
 
     def charge_many(self, charges: Iterable[Charge | tuple[str, str, Guarantee]]) -> list[Receipt | TacitError]:
         """One transaction for many charges, in their order. Each has its own outcome: a receipt, or the error it would raise."""
-        valid: list[Charge] = []
-        invalid: list[tuple[int, TacitError]] = []
-        for index, charge in enumerate(charges):
+        checked: list[Charge | TacitError] = []
+        for charge in charges:
             try:
-                valid.append(_checked_charge(charge))
+                checked.append(_checked_charge(charge))
             except InvalidParameter as problem:
-                invalid.append((index, problem))
-        outcomes = self._charge(valid) if valid else []
-        for index, error in invalid:
-            outcomes.insert(index, error)
-        return outcomes
+                checked.append(problem)
+        return self._charge.commit_valid(checked)
 
     def require_left(self, charges: Iterable[Charge | tuple[str, str, Guarantee]]) -> None:
         """Raises the first error that these charges would meet if they were made in this order. Charges nothing.
 
-        Charges made before take nothing again. Others may take what is left before it is charged.
+        A charge that was made before costs nothing. Another caller may take what is left before you charge it.
         """
         valid = [_checked_charge(charge) for charge in charges]
-        with suppress(_Undo), self._begin(valid, look_up=True, memory=Memory()) as transaction:
+        rehearsal = Transaction(self._store, Memory(), self._moment, valid, look_up=True)
+        with suppress(_Undo), rehearsal as transaction:
             for outcome in transaction.outcomes():
                 if isinstance(outcome, TacitError):
                     raise outcome
@@ -139,7 +144,7 @@ class PrivacyLedger(Ledger):
         """The stored release of a charge, or None if the caller has to draw it. Ask before each draw.
 
         The maker of a charge draws at once. Another caller, who finds a charge without a release, waits until two seconds after
-        the charge; after that it takes the maker for dead. If both drew and the faster were kept, the kept release would lean
+        the charge, and then assumes that the maker has died. If both drew and the faster were kept, the kept release would lean
         towards noise that is quickly drawn, and would not have the mechanism's law (docs/proofs/ledger.md, Once).
         """
         if receipt.fresh or receipt.stored is not None:
@@ -148,7 +153,7 @@ class PrivacyLedger(Ledger):
         while left > 0:
             step = min(_STEP, left)
             self._pause(step / SECOND)
-            left -= step  # by the time waited, not by a clock: one that stands still would hold us for ever
+            left -= step  # counts the time waited: a clock that stands still would hold the caller for ever
             kept = self.kept(subject, release_id)
             if kept is not None:
                 return kept
@@ -161,10 +166,7 @@ class PrivacyLedger(Ledger):
         if len(content) > MOST_BYTES:  # the length is not shown: it may be private
             raise InvalidParameter(f"a stored release has at most {MOST_BYTES:,} bytes, and this one has more.")
         release = _Release(checked_name("a subject", subject), checked_name("a release_id", release_id), bytes(content))
-        (outcome,) = self._keep([release])
-        if isinstance(outcome, TacitError):
-            raise outcome
-        return outcome
+        return sole_outcome(self._keep([release]))
 
     def kept(self, subject: str, release_id: str) -> bytes | None:
         """The stored release of one charge; None if nothing was charged or kept under this id. Reading charges nothing."""
@@ -174,7 +176,7 @@ class PrivacyLedger(Ledger):
             return None if row is None else read_release(row)[1]
 
     def charged(self, subject: str, release_ids: Collection[str]) -> frozenset[str]:
-        """Those of the ids that the subject was charged for, whether or not a release was kept."""
+        """The ids among these that the subject was charged for, whether or not a release was kept."""
         if not release_ids:
             return frozenset()
         with self._store.read() as reader:
@@ -194,7 +196,7 @@ class PrivacyLedger(Ledger):
                     yield Stored(entry.release_id, entry.at, content)
 
     def terms(self, subject: str) -> Terms:
-        """What was agreed with a subject."""
+        """The terms that were agreed with a subject."""
         with self._store.read() as reader:
             (row,) = reader.ask(SUBJECT, [(checked_name("a subject", subject),)])()
             if row is None:
@@ -202,7 +204,7 @@ class PrivacyLedger(Ledger):
             return self._memory.prices.terms(reader, row[2]).terms
 
     def statement(self, subject: str) -> Statement:
-        """What was promised to a subject so far, spent and left. Anyone can recompute it from the exported charges."""
+        """The guarantee that a subject has so far, and what is spent and left. Anyone can recompute it from an export."""
         return self.statements([subject])[0]
 
     def statements(self, subjects: Iterable[str]) -> list[Statement]:
@@ -218,29 +220,22 @@ class PrivacyLedger(Ledger):
             for (subject,) in reader.stream("SELECT name FROM subjects ORDER BY number"):
                 yield subject
 
-    def _begin(self, charges: Sequence[Charge], *, look_up: bool, memory: Memory | None = None) -> Transaction:
-        writing = self._store.write(BOOK, self._lanes_of([charge.subject for charge in charges]))
-        memory = self._memory if memory is None else memory
-        return Transaction(writing, memory, self._store.lanes, self._moment, charges, look_up=look_up)
-
     def _commit_charges(self, charges: list[Charge]) -> list[Receipt | TacitError]:
-        return self._hoping(charges, self._transact, lambda outcome: isinstance(outcome, Receipt) and not outcome.fresh)
+        return self._commit_optimistically(
+            charges, self._transact, lambda outcome: isinstance(outcome, Receipt) and not outcome.fresh
+        )
 
     def _transact(self, charges: list[Charge], look_up: bool) -> list[Receipt | TacitError]:
-        with self._begin(charges, look_up=look_up) as transaction:
+        with Transaction(self._store, self._memory, self._moment, charges, look_up=look_up) as transaction:
             return transaction.outcomes()
 
     def _commit_releases(self, releases: list["_Release"]) -> list[bytes | TacitError]:
-        with self._store.write(BOOK, self._lanes_of(release.subject for release in releases)) as writer:
-            return _keep(writer, self._store.lanes, releases)
-
-    def _lanes_of(self, subjects: Iterable[str]) -> list[int]:
-        """In one order for all transactions, so that no two wait for each other."""
         lanes = self._store.lanes
-        return sorted({lane_of(subject, lanes) for subject in set(subjects)}) if lanes > 1 else [0]
+        with self._store.write(BOOK, lanes_of((release.subject for release in releases), lanes)) as writer:
+            return _keep(writer, lanes, releases)
 
     def _after_fork(self) -> None:
-        """What is remembered may come from a transaction that another thread of the parent was working on."""
+        """Empties the memory: another thread of the parent may have been in the middle of a transaction."""
         self._memory = Memory()
 
 
@@ -270,32 +265,30 @@ def _enrol(writer: Writer, lanes: int, moment: int, names: list[str], terms: Ter
     """Enrols the subjects that are not there yet, each as an entry of the chain. Refuses all if one has other terms."""
     text = canonical(terms.to_json())
     key = digest(text)
-    found = writer.ask(SUBJECT, [(name,) for name in names])()
-    if any(row is not None and row[2] != key for row in found):
+    rows = writer.ask(SUBJECT, [(name,) for name in names])()
+    if any(row is not None and row[2] != key for row in rows):
         raise Conflict("a subject of that name has other terms, and terms never change. Enrol under another name.")
-    tips = dict(writer.tips)
+    ends = LaneEnd.of(writer.tips, lanes, moment)
     entries: list[Row] = []
     subjects: list[Row] = []
-    for name, row in zip(names, found, strict=True):
+    for name, row in zip(names, rows, strict=True):
         if row is not None:
             continue
-        lane = lane_of(name, lanes)
-        tip = tips[lane]
-        at, number = max(moment, tip.at), (tip.position + 1) * lanes + lane
-        entry = (number, number, "", at, key, 0, 0, 0, 0, 0, 0, int(terms.windowed))
-        link = link_of_enrolment(link_of_charge(tip.link, *entry), name)
-        entries.append((*entry, link))
-        subjects.append(SUBJECTS.sealed(number, name, key, 0, 0, 0, at))
-        tips[lane] = Tip(tip.position + 1, link, at)
+        end = ends[lane_of(name, lanes)]
+        number = end.next_number()
+        entry = (number, number, "", end.at, key, 0, 0, 0, 0, 0, 0, int(terms.windowed))
+        end.link = link_of_enrolment(link_of_charge(end.link, *entry), name)
+        entries.append((*entry, end.link))
+        subjects.append(SUBJECTS.sealed(number, name, key, 0, 0, 0, end.at))
     if entries:
         writer.insert(TEXTS, [(key, text)], unless_there=True)
         writer.insert(SUBJECTS, subjects)
         writer.insert(ENTRIES, entries)
-        writer.advance(tips)
+        writer.advance(new_tips(ends))
 
 
 def _keep(writer: Writer, lanes: int, releases: list[_Release]) -> list[bytes | TacitError]:
-    """What is kept for each charge: the first content that came, from any caller."""
+    """The kept content of each charge: the first that came, from any caller."""
     rows = writer.ask(CHARGE, [(lanes, release.subject, release.release_id) for release in releases])()
     outcomes: list[bytes | TacitError] = []
     new: dict[int, bytes] = {}

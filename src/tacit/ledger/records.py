@@ -1,6 +1,6 @@
 """Records beside the books: a device's displays and consents, and a shuffler's mail.
 
-A device records what it chose, showed and reported, in the same file as its privacy ledger:
+A device records each item that it chose, showed and reported, in the same file as its privacy ledger:
 
     kept = displays.choose("shop", token, ("item-7",), expires)   # on the disk before anything is shown; the first wins
     show(kept.items)
@@ -9,7 +9,7 @@ A device records what it chose, showed and reported, in the same file as its pri
         report(display)                                           # until ok, duplicate or a final refusal
         displays.mark_reported("shop", display.token)
 
-In this order everything that is billed was shown, and a token has one draw, wherever the device crashes.
+In this order everything that is billed was shown, and each token has one draw, even if the device crashes in between.
 
 A shuffler records the reports that wait for their batch, each token once, on the disk before it acknowledges them:
 
@@ -28,9 +28,9 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, TacitError, UnknownName
-from tacit.ledger.book import GroupCommit, Ledger, forget
-from tacit.ledger.chain import END_OF_TIME, SECOND, Clock, checked_name, day_of, lane_of, now
-from tacit.ledger.offers import MOST_SLOTS, MOST_TOKEN, lapsed_before
+from tacit.ledger.book import GroupCommit, Ledger, delete_rows, sole_outcome
+from tacit.ledger.chain import END_OF_TIME, SECOND, Clock, checked_name, day_of, lane_of, lapsed_before, now
+from tacit.ledger.offers import MOST_SLOTS, MOST_TOKEN
 from tacit.ledger.stores.interface import CLOSED, CONSENTS, DISPLAYS, MAIL, LedgerStore, Query, Row, Writer
 from tacit.ledger.tally import BOOK
 
@@ -45,12 +45,6 @@ _STILL_LAPSED = Query("SELECT 1 FROM displays WHERE server = ? AND token = ? AND
 _CONSENT = ", ".join(CONSENTS.columns)
 _LAST = Query(f"SELECT {_CONSENT} FROM consents ORDER BY number DESC LIMIT 1", ())
 _LAST_REFUSAL = Query(f"SELECT {_CONSENT} FROM consents WHERE granted = 0 ORDER BY number DESC LIMIT 1", ())
-_TOKEN = Query("SELECT 1 FROM mail WHERE batch = ? AND token = ?", ("text", "text"))
-_CLOSED = Query("SELECT 1 FROM closed WHERE batch = ?", ("text",))
-_GROUPS = "SELECT group_id, count(*) FROM mail WHERE batch = ? GROUP BY group_id ORDER BY group_id"
-_REPORTS = "SELECT token, item, seal FROM mail WHERE batch = ? AND group_id = ? ORDER BY token"
-_ALL = "SELECT batch, token FROM mail WHERE batch = ? LIMIT 2000"
-_STILL = Query("SELECT 1 FROM mail WHERE batch = ? AND token = ? AND batch = ?", ("text", "text", "text"))
 
 
 class DisplayState(IntEnum):
@@ -62,7 +56,7 @@ class DisplayState(IntEnum):
 
 
 class Display(NamedTuple):
-    """What was chosen for an offer of a server: one item for each slot."""
+    """The choice for an offer of a server: one item for each slot."""
 
     server: str
     token: str
@@ -72,7 +66,7 @@ class Display(NamedTuple):
     extra: bytes = b""  # anything else that the device has to remember
 
     def __repr__(self) -> str:
-        return f"Display({self.state.name.lower()})"  # what was chosen must not appear in a log
+        return f"Display({self.state.name.lower()})"  # no log may show the choice
 
 
 _Change = tuple[Display, DisplayState]  # a display as it begins, and the state to reach
@@ -100,7 +94,7 @@ class DisplayLedger(Ledger):
 
         ``expires`` is in seconds since 1970.
         """
-        return self._reach(_checked(server, token, items, expires, extra), DisplayState.CHOSEN)
+        return self._reach(_checked_display(server, token, items, expires, extra), DisplayState.CHOSEN)
 
     def claim(self, server: str, token: str, expires: int) -> bool:
         """Takes a token for the caller alone: True for the first caller, False for all later ones, in any process.
@@ -114,7 +108,7 @@ class DisplayLedger(Ledger):
         return self.choose(server, key, ("",), expires, mine).extra == mine
 
     def find(self, server: str, token: str) -> Display | None:
-        """What was chosen for this offer; None if nothing was."""
+        """The choice for this offer; None if there is none yet."""
         with self._store.read() as reader:
             (row,) = reader.ask(
                 _DISPLAY, [(checked_name("a server", server), checked_name("a token", token, MOST_TOKEN))]
@@ -130,19 +124,19 @@ class DisplayLedger(Ledger):
         return self._reach(_named(server, token), DisplayState.REPORTED)
 
     def pending(self, server: str) -> list[Display]:
-        """What was shown and not reported yet, in the order of tokens, which says nothing about when it was shown."""
+        """Displays that were shown and not reported yet, in the order of tokens, which does not depend on time."""
         with self._store.read() as reader:
             return [_read_display(row) for row in reader.stream(_PENDING, (checked_name("a server", server),))]
 
     def shown(self, server: str) -> list[Display]:
-        """What was shown, reported or not, and is not deleted yet, in the order of tokens."""
+        """Displays that were shown, reported or not, and are not deleted yet, in the order of tokens."""
         with self._store.read() as reader:
             return [_read_display(row) for row in reader.stream(_SHOWN, (checked_name("a server", server),))]
 
     def forget(self) -> int:
         """Deletes displays that expired more than 24 hours ago, and returns how many. Until then a token finds its choice again."""
-        given = (lapsed_before(self._moment()),)
-        return forget(self._store, BOOK, DISPLAYS, _LAPSED, _STILL_LAPSED, given, lambda key: self._lane(*key))
+        latest = (lapsed_before(self._moment()),)
+        return delete_rows(self._store, BOOK, DISPLAYS, _LAPSED, _STILL_LAPSED, latest, lambda key: self._lane(*key))
 
     def consent(self, granted: bool) -> Consent:
         """Records, durably, that the user consents or no longer does.
@@ -161,7 +155,7 @@ class DisplayLedger(Ledger):
     def last_revocation(self) -> int:
         """The number of the last refusal or revocation, in any process; 0 if there was none.
 
-        When it grows, wipe what was private before.
+        When it grows, wipe all private data from before.
         """
         with self._store.read() as reader:
             (row,) = reader.ask(_LAST_REFUSAL, [()])()
@@ -172,15 +166,12 @@ class DisplayLedger(Ledger):
         with self._store.read() as reader:
             rows = reader.stream(f"SELECT {_CONSENT} FROM consents ORDER BY number")
             consents = [_read_consent(row)[1] for row in rows]
-        # A repeated refusal is no change.
+        # A repeated refusal is not a change.
         changes = zip([None, *consents], consents, strict=False)
         return [consent for before, consent in changes if before is None or before.granted != consent.granted]
 
     def _reach(self, display: Display, state: DisplayState) -> Display:
-        (outcome,) = self._change([(display, state)])
-        if isinstance(outcome, TacitError):
-            raise outcome
-        return outcome
+        return sole_outcome(self._change([(display, state)]))
 
     def _lane(self, server: str, token: str) -> int:
         return lane_of(f"{server}\n{token}", self._store.lanes)
@@ -201,31 +192,31 @@ def _commit_changes(writer: Writer, changes: list[_Change]) -> list[Display | Ta
     for (display, state), row in zip(changes, rows, strict=True):
         key = display[:2]
         try:
-            found = kept.get(key) or (None if row is None else _read_display(row))
+            current = kept.get(key) or (None if row is None else _read_display(row))
         except LedgerDamaged as problem:
             outcomes.append(problem)
             continue
-        if found is None and state is DisplayState.CHOSEN:
-            found = display
+        if current is None and state is DisplayState.CHOSEN:
+            current = display
             new.add(key)
-        elif found is None:
+        elif current is None:
             outcomes.append(UnknownName("there is no choice for this offer: choose first."))
             continue
-        elif state > found.state + 1:
+        elif state > current.state + 1:
             outcomes.append(InvalidParameter("mark a display as shown before you mark it as reported."))
             continue
-        elif state > found.state:
-            found = found._replace(state=state)
+        elif state > current.state:
+            current = current._replace(state=state)
             changed.add(key)
-        kept[key] = found
-        outcomes.append(found)
+        kept[key] = current
+        outcomes.append(current)
     writer.insert(DISPLAYS, [_row_of(kept[key]) for key in sorted(new)])
     updated = [_row_of(kept[key]) for key in sorted(changed - new)]
     writer.update(DISPLAYS, ("state", "seal"), [(row[4], row[6], row[0], row[1]) for row in updated])
     return outcomes
 
 
-def _checked(server: str, token: str, items: tuple[str, ...], expires: int, extra: bytes) -> Display:
+def _checked_display(server: str, token: str, items: tuple[str, ...], expires: int, extra: bytes) -> Display:
     key = _named(server, token)
     if (
         not isinstance(items, tuple)
@@ -236,7 +227,7 @@ def _checked(server: str, token: str, items: tuple[str, ...], expires: int, extr
     if type(expires) is not int or not 0 <= expires <= END_OF_TIME // SECOND:
         raise InvalidParameter("a display expires at a whole number of seconds since 1970, before the year 9909.")
     if type(extra) is not bytes or len(extra) > MOST_EXTRA:
-        raise InvalidParameter(f"what is kept with a display is bytes, at most {MOST_EXTRA:,}.")
+        raise InvalidParameter(f"the extra content of a display must be bytes, at most {MOST_EXTRA:,}.")
     return key._replace(items=items, expires=expires, extra=extra)
 
 
@@ -257,9 +248,8 @@ def _named(server: str, token: str) -> Display:
 def _commit_consent(writer: Writer, moment: int, granted: bool) -> Consent:
     """Adds a row for a new consent, or for a refusal. The caller's transaction makes it durable.
 
-    Every change is a row of its own, and no row is ever altered. A refusal is a row even if nothing was granted before: the number
-    of the last refusal tells a process whether to wipe what it holds in memory, and ratings may have come since the refusal
-    before.
+    Every change is a row of its own, and no row is ever altered. A refusal is a row even if nothing was granted before: from the
+    number of the last refusal a process knows whether to wipe its memory, and ratings may have come since an earlier refusal.
     """
     if type(granted) is not bool:
         raise InvalidParameter("consent is True or False.")
@@ -276,11 +266,21 @@ def _commit_consent(writer: Writer, moment: int, granted: bool) -> Consent:
 
 
 def _read_consent(row: Row | None) -> tuple[int, Consent]:
-    """The number of a row of consents, and what it says."""
+    """The number of a row of consents, and the consent in it."""
     if row is None:
         return 0, NEVER_ASKED
     number, granted, day = CONSENTS.unsealed(row)
     return number, Consent(granted == 1, day)
+
+
+# The mail of a shuffler
+
+_TOKEN = Query("SELECT 1 FROM mail WHERE batch = ? AND token = ?", ("text", "text"))
+_CLOSED = Query("SELECT 1 FROM closed WHERE batch = ?", ("text",))
+_GROUPS = "SELECT group_id, count(*) FROM mail WHERE batch = ? GROUP BY group_id ORDER BY group_id"
+_REPORTS = "SELECT token, item, seal FROM mail WHERE batch = ? AND group_id = ? ORDER BY token"
+_MAIL = "SELECT batch, token FROM mail WHERE batch = ? LIMIT 2000"
+_STILL_MAIL = Query("SELECT 1 FROM mail WHERE batch = ? AND token = ? AND batch = ?", ("text", "text", "text"))
 
 
 class Letter(NamedTuple):
@@ -304,14 +304,11 @@ class MailLedger(Ledger):
 
         A closed batch raises Conflict for new tokens.
         """
-        (outcome,) = self.add_many([Letter(batch, group, item, token)])
-        if isinstance(outcome, TacitError):
-            raise outcome
-        return outcome
+        return sole_outcome(self.add_many([Letter(batch, group, item, token)]))
 
     def add_many(self, letters: Iterable[Letter | tuple[str, str, str, str]]) -> list[bool | TacitError]:
         """One transaction for many reports, in their order. Each has its own outcome."""
-        checked = [_checked_mail(*letter) for letter in letters]
+        checked = [_checked_letter(*letter) for letter in letters]
         return self._add(checked) if checked else []
 
     def groups(self, batch: str) -> dict[str, int]:
@@ -320,7 +317,7 @@ class MailLedger(Ledger):
             return dict(reader.stream(_GROUPS, (checked_name("a batch", batch),)))
 
     def reports(self, batch: str, group: str) -> list[tuple[str, str]]:
-        """The reports of one group as (token, item), in the order of tokens, which says nothing about who came when."""
+        """The reports of one group as (token, item), in the order of tokens, which does not depend on the order of arrival."""
         with self._store.read() as reader:
             rows = reader.stream(_REPORTS, (checked_name("a batch", batch), checked_name("a group", group)))
             letters = [MAIL.unsealed((batch, token, group, item, seal)) for token, item, seal in rows]
@@ -341,7 +338,7 @@ class MailLedger(Ledger):
         """Deletes the reports of a closed batch, and returns how many. The batch stays closed."""
         if not self.closed(batch):
             raise Conflict("a batch that still takes reports cannot be deleted: close it first.")
-        return forget(self._store, BOOK, MAIL, _ALL, _STILL, (batch,), lambda key: self._lane(key[0]))
+        return delete_rows(self._store, BOOK, MAIL, _MAIL, _STILL_MAIL, (batch,), lambda key: self._lane(key[0]))
 
     def _lane(self, batch: str) -> int:
         return lane_of(batch, self._store.lanes)
@@ -353,12 +350,12 @@ class MailLedger(Ledger):
 
 def _commit_letters(writer: Writer, letters: list[Letter]) -> list[bool | TacitError]:
     batches = list(dict.fromkeys(letter.batch for letter in letters))
-    seen = writer.ask(_TOKEN, [(letter.batch, letter.token) for letter in letters])
-    shut = writer.ask(_CLOSED, [(batch,) for batch in batches])()
-    closed = {batch for batch, row in zip(batches, shut, strict=True) if row is not None}
+    token_rows = writer.ask(_TOKEN, [(letter.batch, letter.token) for letter in letters])
+    closed_rows = writer.ask(_CLOSED, [(batch,) for batch in batches])()
+    closed = {batch for batch, row in zip(batches, closed_rows, strict=True) if row is not None}
     new: dict[tuple[str, str], Row] = {}
     outcomes: list[bool | TacitError] = []
-    for (batch, group, item, token), row in zip(letters, seen(), strict=True):
+    for (batch, group, item, token), row in zip(letters, token_rows(), strict=True):
         key = (batch, token)
         if row is not None or key in new:
             outcomes.append(False)
@@ -371,7 +368,7 @@ def _commit_letters(writer: Writer, letters: list[Letter]) -> list[bool | TacitE
     return outcomes
 
 
-def _checked_mail(batch: str, group: str, item: str, token: str) -> Letter:
+def _checked_letter(batch: str, group: str, item: str, token: str) -> Letter:
     checked_name("a token", token, MOST_TOKEN)
     return Letter(
         checked_name("a batch", batch), checked_name("a group", group), checked_name("an item", item, 200), token

@@ -1,4 +1,4 @@
-"""The impression book: how an impression is linked, how a transaction counts impressions, and what they add up to.
+"""The impression book: the links of impressions, how a transaction counts them, and their totals.
 
 An item has one account in each lane where it was displayed, so the lane's lock covers everything that a report touches. A check of
 a ledger, or of an exported file, uses these same functions on its rows.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tacit.errors import InvalidParameter, LedgerDamaged
 from tacit.ledger.budgets import MOST
-from tacit.ledger.chain import DAY, Tip, day_of, link
+from tacit.ledger.chain import DAY, LaneEnd, day_of, link, new_tips
 from tacit.ledger.stores.interface import ACCOUNTS, IMPRESSIONS, Query, Reader, Row, Writer
 
 BOOK = "impressions"
@@ -25,11 +25,6 @@ _ACCOUNT = Query(f"{_ACCOUNTS} WHERE item = ? AND lane = ?", ("text", "int"))
 # The sum of one account fits into 64 bits. Sums over several accounts are formed in Python, because SQLite's stop at 64 bits.
 _SUMS = "SELECT account, count(*) AS impressions, sum(micros) AS micros FROM impressions"
 _START = date(1970, 1, 1)
-
-
-def lane_of_impression(id: bytes, lanes: int) -> int:
-    """The lane of an impression, from its digest: the same that ``lane_of`` finds from the id."""
-    return id[0] % lanes
 
 
 def link_of_impression(before: bytes, number: int, id: bytes, account: int, item: str, day: int, micros: int) -> bytes:
@@ -64,46 +59,33 @@ class ItemAccount:
         return ACCOUNTS.sealed(self.number, self.item, self.lane, self.impressions, self.micros)
 
 
-class _LaneEnd:
-    """The end of a lane while a transaction lengthens it."""
-
-    __slots__ = ("day", "link", "position")
-
-    def __init__(self, tip: Tip, today: int) -> None:
-        self.position, self.link = tip.position, tip.link
-        self.day = max(today, day_of(tip.at))  # the clock may go back, the ledger's day does not
-
-
 class Tally:
     """The impressions that one transaction appends.
 
     ``accounts`` holds the accounts that it may add to, by item and lane, or the error of a damaged one.
     """
 
-    def __init__(self, writer: Writer, lanes: int, moment: int, wanted: Iterable[tuple[str, int]]) -> None:
-        self._writer, self._lanes, self._rows = writer, lanes, list[Row]()
+    def __init__(self, writer: Writer, lanes: int, moment: int, accounts: Iterable[tuple[str, int]]) -> None:
+        self._writer, self._rows = writer, list[Row]()
         self.accounts: dict[tuple[str, int], ItemAccount | LedgerDamaged] = {}
-        keys = list(dict.fromkeys(wanted))
+        keys = list(dict.fromkeys(accounts))
         for key, row in zip(keys, writer.ask(_ACCOUNT, keys)(), strict=True):
             try:
                 self.accounts[key] = ItemAccount(*key, row)
             except LedgerDamaged as problem:  # the other items can still be counted
                 self.accounts[key] = problem
-        self._ends = {lane: _LaneEnd(tip, day_of(moment)) for lane, tip in writer.tips.items()}
+        self._ends = LaneEnd.of(writer.tips, lanes, day_of(moment) * DAY)  # an impression keeps its day only
         self._moment = moment
         self.fresh: dict[bytes, Row] = {}  # reported earlier in this transaction, as REPORTED would find it
 
     def moment_in(self, lane: int) -> int:
         """The time that holds for an entry of this lane: the clock's, but not before the lane's last day."""
-        return max(self._moment, self._ends[lane].day * DAY)
+        return max(self._moment, self._ends[lane].at)
 
     def count(self, id: bytes, account: ItemAccount, micros: int) -> Counted:
         """Appends an impression and adds it to its account."""
-        lane = account.lane
-        end = self._ends[lane]
-        day = end.day
-        end.position += 1
-        number = end.position * self._lanes + lane
+        end = self._ends[account.lane]
+        number, day = end.next_number(), day_of(end.at)
         if not account.number:
             account.number, account.opened = number, True
         end.link = link_of_impression(end.link, number, id, account.number, account.item, day, micros)
@@ -124,14 +106,12 @@ class Tally:
             account for account in self.accounts.values() if isinstance(account, ItemAccount) and account.changed
         ]
         writer.insert(ACCOUNTS, [account.row() for account in changed if account.opened])
-        grown_rows = [(*account.row()[3:], account.number) for account in changed if not account.opened]
-        writer.update(ACCOUNTS, ("impressions", "micros", "seal"), grown_rows)
-        # A lane that saw only repeats stays as it is, and so does its day.
-        grown = {lane: end for lane, end in self._ends.items() if end.position > writer.tips[lane].position}
-        writer.advance({lane: Tip(end.position, end.link, end.day * DAY) for lane, end in grown.items()})
+        updated = [(*account.row()[3:], account.number) for account in changed if not account.opened]
+        writer.update(ACCOUNTS, ("impressions", "micros", "seal"), updated)
+        writer.advance(new_tips(self._ends))
 
 
-def beyond() -> InvalidParameter:
+def sum_too_large() -> InvalidParameter:
     """The error for a report that its item's account cannot hold."""
     return InvalidParameter(
         f"this report would bring its item's sum above {MOST:,} micro-units, the most that can be counted; it was not counted. "
@@ -140,7 +120,7 @@ def beyond() -> InvalidParameter:
 
 
 def micros_of(value: object) -> int:
-    """As tacit.checks.whole, but without the value: a caller who mixes up the arguments must not find an id in a log."""
+    """As tacit.checks.whole, but no error shows the value: if a caller mixes up the arguments, no id reaches a log."""
     number = None if isinstance(value, bool) or not hasattr(value, "__index__") else int(value.__index__())
     if number is None or not 0 <= number <= MOST_MICROS:
         raise InvalidParameter(f"micros must be a whole number of micro-units from 0 to {MOST_MICROS:,}.")
@@ -174,7 +154,7 @@ class ImpressionStatement:
 
     @property
     def micros(self) -> int:
-        """What all of them cost, in micro-units of money."""
+        """The price of all impressions, in micro-units of money."""
         return sum(total.micros for total in self.items)
 
     def to_json(self) -> dict[str, Any]:
@@ -210,7 +190,7 @@ def totals(reader: Reader) -> Iterator[ItemTotal]:
 
 
 def statement_over(reader: Reader, first_day: date, last_day: date) -> ImpressionStatement:
-    """What the impressions of these days add up to, counted from the impressions themselves and not from the accounts."""
+    """The impressions of these days per item, added up from the impressions themselves and not from the accounts."""
     first, last = _day("first_day", first_day), _day("last_day", last_day)
     if last < first:
         raise InvalidParameter("the last day of a statement must not be before its first day.")

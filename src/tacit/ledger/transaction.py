@@ -1,23 +1,23 @@
-"""One transaction of the privacy ledger: look up, check, append. All that decides whether a charge fits is here.
+"""One transaction of the privacy ledger: look up, check, append. Only this module decides whether a charge fits.
 
-    with ledger._begin(charges, look_up=True) as transaction:         # locks the lanes, reads the subjects
-        return transaction.outcomes()                                 # a receipt or an error for each charge
+    with Transaction(store, memory, clock, charges, look_up=True) as transaction:   # locks the lanes, reads the subjects
+        return transaction.outcomes()                                               # a receipt or an error for each charge
 
-A ledger object remembers the subjects' rows between its transactions. Every change to a subject lengthens its lane. So if the end
-of a lane is where this process left it, the rows that this process remembers of that lane are what the store holds, and need not
-be read again.
+A ledger object remembers the subjects' rows between its transactions. Every change to a subject lengthens its lane. So if a lane
+still ends where this process left it, the rows that it remembers of that lane equal those in the store, and it does not read them
+again.
 """
 
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from itertools import repeat
 from typing import NamedTuple, Self
 
 from tacit.errors import BudgetExhausted, Conflict, GuaranteeRefused, LedgerBehind, LedgerDamaged, TacitError
 from tacit.guarantees import Guarantee
 from tacit.ledger.budgets import BEFORE_ALL, DELTA_DIGITS, MEASURES, MOST, Budget, Cost, Period, shown
-from tacit.ledger.chain import Clock, Tip, as_datetime, lane_of
+from tacit.ledger.chain import Clock, LaneEnd, Tip, as_datetime, lane_of, lanes_of, new_tips
 from tacit.ledger.entries import (
+    BOOK,
     CHARGE,
     LINK,
     SPENT_BEFORE,
@@ -31,7 +31,7 @@ from tacit.ledger.entries import (
     spent_before,
     unknown_subject,
 )
-from tacit.ledger.stores.interface import ENTRIES, SUBJECTS, TEXTS, AlreadyThere, Answers, Row, Writer
+from tacit.ledger.stores.interface import ENTRIES, SUBJECTS, TEXTS, AlreadyThere, Answers, LedgerStore, Row
 
 _MOST_ROWS = 20_000  # subjects that a ledger object remembers
 _MOST_TEXTS = 10_000  # texts that it knows to be in the store
@@ -60,7 +60,7 @@ class Receipt(NamedTuple):
 
 
 class Memory:
-    """What a ledger object remembers between its transactions.
+    """The rows, prices and lane ends that a ledger object remembers between its transactions.
 
     Only a committed transaction adds to it, and a failed one empties it.
     """
@@ -74,7 +74,7 @@ class Memory:
         self.others_write = False
 
     def forget(self) -> None:
-        """A transaction failed, so what is remembered may not be what the store holds."""
+        """Empties the memory after a failed transaction: it may differ from the store."""
         self.rows, self.tips, self.texts = {}, {}, set()
 
 
@@ -87,16 +87,16 @@ class Transaction:
 
     def __init__(
         self,
-        writing: AbstractContextManager[Writer],
+        store: LedgerStore,
         memory: Memory,
-        lanes: int,
         clock: Clock,
         charges: Sequence[Charge],
         *,
         look_up: bool,
     ) -> None:
-        self._writing, self._memory, self._lanes, self._clock = writing, memory, lanes, clock
+        self._memory, self._lanes, self._clock = memory, store.lanes, clock
         self._charges, self._look_up = charges, look_up
+        self._writing = store.write(BOOK, lanes_of((charge.subject for charge in charges), store.lanes))
         self._rows: list[SubjectRow] = []  # the subjects that can be charged
         self._entries: list[Row] = []
         self._new_texts: dict[bytes, str] = {}
@@ -131,14 +131,13 @@ class Transaction:
 
     def outcomes(self) -> list[Receipt | TacitError]:
         """The outcome of each charge: a receipt, or the error for this charge alone."""
-        subjects, lanes, entries = self._subjects, self._lanes, self._entries
+        subjects, entries = self._subjects, self._entries
         outcomes: list[Receipt | TacitError] = []
         for (name, release_id, guarantee), earlier in zip(self._charges, self._earlier, strict=False):
             subject = subjects[name]
             if isinstance(subject, TacitError):
-                outcomes.append(
-                    type(subject)(*subject.args)
-                )  # one for each charge: an error that is raised twice grows
+                # An error for each charge: one that is raised twice collects the traces of both.
+                outcomes.append(type(subject)(*subject.args))
                 continue
             price = subject.prices.get(id(guarantee))
             if price is None:
@@ -150,7 +149,7 @@ class Transaction:
                 subject.prices[id(guarantee)] = price
             if earlier is not None or release_id in subject.new:
                 outcomes.append(_repeated(earlier, subject.new.get(release_id), price))
-            elif (entry := subject.charge(release_id, price, lanes)) is not None:
+            elif (entry := subject.charge(release_id, price)) is not None:
                 entries.append(entry)
                 outcomes.append(subject.new[release_id][0])
             elif self._look_up:
@@ -170,10 +169,10 @@ class Transaction:
             self._writer.insert(TEXTS, list(self._new_texts.items()), unless_there=True)
         self._writer.insert(ENTRIES, self._entries)
         self._writer.update(SUBJECTS, _SPENT, [subject.spent() for subject in changed])
-        self._writer.advance({lane: end.tip for lane, end in self._ends.items() if end.lengthened})
+        self._writer.advance(new_tips(self._ends))
 
     def _remember(self) -> None:
-        """The transaction is on the disk: what it left is what the store holds."""
+        """Remembers the rows and lane ends that this transaction put on the disk."""
         memory = self._memory
         if len(memory.rows) > _MOST_ROWS:
             memory.rows = {}
@@ -191,17 +190,17 @@ class Transaction:
     def _read(self, names: list[str], moment: int) -> dict[str, "SubjectRow | TacitError"]:
         """The rows of these subjects, or the error for each that has none.
 
-        If others wrote before the last transaction, they will have written again, so everything is asked for at once.
+        If another process wrote before the last transaction, it has probably written again: then all questions go out at once.
         """
         writer, memory, lanes = self._writer, self._memory, self._lanes
-        asked = names if memory.others_write else [name for name in names if name not in memory.rows]
-        rows = writer.ask(SUBJECT, [(name,) for name in asked]) if asked else None
+        new = names if memory.others_write else [name for name in names if name not in memory.rows]
+        rows = writer.ask(SUBJECT, [(name,) for name in new]) if new else None
         links = self._ask_links({lane_of(name, lanes) for name in names}) if memory.others_write else {}
-        self._ends = {lane: LaneEnd(lane, tip, moment) for lane, tip in writer.tips.items()}
+        self._ends = LaneEnd.of(writer.tips, lanes, moment)
         self._require_growth(links)
         stale = {lane for lane, tip in writer.tips.items() if memory.tips.get(lane) != tip}
-        subjects = self._subjects_of(asked, rows)
-        if stale:  # somebody else wrote, or put an older ledger in the place of this one
+        subjects = self._subjects_of(new, rows)
+        if stale:  # another process wrote, or put an older ledger in place of this one
             memory.texts = set()
             again = [n for n in names if n not in subjects and n in memory.rows and lane_of(n, lanes) in stale]
             memory.rows = {name: row for name, row in memory.rows.items() if lane_of(name, lanes) not in stale}
@@ -233,7 +232,7 @@ class Transaction:
         return subjects
 
     def _look_back(self, subjects: "list[SubjectRow]") -> dict[str, TacitError]:
-        """Fills in what each subject had spent before its windows began. Returns the errors of damaged ones."""
+        """Reads what each subject had spent before its windows began. Returns the errors of damaged subjects."""
         starts = [[budget.start(row.lane.at) for budget in row.allowance.terms.budgets] for row in subjects]
         keys = [
             (self._lanes, subject.number, start)
@@ -244,9 +243,9 @@ class Transaction:
         rows = iter(self._writer.ask(SPENT_BEFORE, keys)())
         damaged: dict[str, TacitError] = {}
         for subject, own in zip(subjects, starts, strict=True):
-            found = [(None if start == BEFORE_ALL else next(rows), start) for start in own]
+            entries = [(None if start == BEFORE_ALL else next(rows), start) for start in own]
             try:
-                subject.look_back(tuple(spent_before(row, subject.number, start) for row, start in found))
+                subject.look_back(tuple(spent_before(row, subject.number, start) for row, start in entries))
             except LedgerDamaged as problem:
                 damaged[subject.name] = problem
         return damaged
@@ -257,7 +256,7 @@ class Transaction:
         return {lane: self._writer.ask(LINK, [(tip.position * self._lanes + lane,)]) for lane, tip in reached.items()}
 
     def _require_growth(self, links: dict[int, Answers]) -> None:
-        """Raises if the ledger was put back to an earlier state, or rewritten, while this process had it open."""
+        """Raises if the ledger was restored to an earlier state, or rewritten, while this process had it open."""
         reached, tips = self._memory.reached, self._writer.tips
         grown = []  # lanes that others lengthened: the entry that this process saw last must still be in its place
         for lane, tip in tips.items():
@@ -279,27 +278,12 @@ class Transaction:
         reached |= tips
 
 
-class LaneEnd:
-    """The end of a lane while a transaction lengthens it. All its charges carry one time."""
-
-    __slots__ = ("at", "lane", "link", "position", "was")
-
-    def __init__(self, lane: int, tip: Tip, moment: int) -> None:
-        self.lane, self.was, self.position, self.link = lane, tip, tip.position, tip.link
-        self.at = max(moment, tip.at)  # the clock may go back, the ledger's time does not
-
-    @property
-    def lengthened(self) -> bool:
-        return self.position > self.was.position
-
-    @property
-    def tip(self) -> Tip:
-        return Tip(self.position, self.link, self.at) if self.lengthened else self.was
-
-
 class SubjectRow:
-    """A subject's row. ``most`` and ``most_delta`` are what the totals may reach: for the tightest of the budgets, what was spent
-    before its window began plus what it allows in the window."""
+    """A subject's row.
+
+    ``most`` and ``most_delta`` are what the totals may reach: for the tightest of the budgets, what was spent before its window
+    began plus what it allows in the window.
+    """
 
     __slots__ = (
         *("name", "number", "terms", "total", "delta", "unprotected", "at"),  # as in the store
@@ -319,21 +303,20 @@ class SubjectRow:
         self.prices: dict[int, Price] = {}  # by identity: the charges keep their guarantees alive
 
     def look_back(self, before: tuple[Cost, ...]) -> None:
-        """Takes what was spent before each budget's window."""
+        """Sets what was spent before each budget's window, and so what the totals may reach."""
         self.before = before
         windows = list(zip(before, self.allowance.budgets, strict=True))
         self.most = min(MOST, *(spent.amount + allowed.amount for spent, allowed in windows))
         self.most_delta = min(MOST, *(spent.delta + allowed.delta for spent, allowed in windows))
 
-    def charge(self, release_id: str, price: Price, lanes: int) -> Row | None:
+    def charge(self, release_id: str, price: Price) -> Row | None:
         """Counts a charge and returns its row; None, and nothing is counted, if it does not fit into every budget."""
         amount, more_delta, more_unprotected = price.cost
         total, delta, unprotected = self.total + amount, self.delta + more_delta, self.unprotected + more_unprotected
         if total > self.most or delta > self.most_delta or unprotected > MOST:
             return None
         lane, windowed = self.lane, self.allowance.windowed
-        lane.position += 1
-        number = lane.position * lanes + lane.lane
+        number = lane.next_number()
         sums = (*price.cost, total, delta, unprotected)
         row = (number, self.number, release_id, lane.at, price.digest, *sums, windowed)
         lane.link = link_of_charge(lane.link, *row)

@@ -1,6 +1,6 @@
-"""All that crosses a boundary between parties: frozen, versioned, validated on arrival, carrying its guarantee.
+"""Everything that crosses a boundary between parties: frozen, versioned, validated on arrival, carrying its guarantee.
 
-One module for each system, with its messages by name; and what a server may hold. Loaded when first used.
+Each system has a module with its messages by name, and ``store`` has the data that a server holds. Loaded on first use.
 
     from tacit.messages.private_selection import Offer, Policy, Rule
 """

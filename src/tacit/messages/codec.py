@@ -1,4 +1,4 @@
-"""The codec of messages in JSON. A message declares each field once; reading, writing and the schema follow from that.
+"""The codec of messages in JSON. A message declares each field once; the codec derives its reader, writer and schema.
 
     @dataclass(frozen=True, slots=True)
     class Candidate(Message):
@@ -8,17 +8,18 @@
         public_score: Annotated[float, Meta(ge=-MOST_SCORE, le=MOST_SCORE)]
         bid_micros: Annotated[Micros, Named("bid")] = 1_000_000
 
-        def check(self) -> None: ...          # only what a type and its bounds cannot say
+        def check(self) -> None: ...          # only checks beyond types and bounds
 
 msgspec checks types and bounds, strictly: 1.0 and true are not whole numbers, and every member must be there and no other. An
 error names a path and a type and never shows a value. Messages are dataclasses and not msgspec Structs, because a Struct checks
 nothing when you construct it, makes every field with a default optional, and writes its keys in the order of its arguments.
 """
 
+import dataclasses
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache, partial
 from typing import (
@@ -53,7 +54,7 @@ Positive: TypeAlias = Annotated[float, Meta(gt=0, le=_LARGEST)]
 
 
 def characters(least: int = 0, most: int = 200) -> Meta:
-    """The bounds of a text of so many characters that can be written as UTF-8: ``Annotated[str, characters(1, 100)]``."""
+    """The bounds of a text of ``least`` to ``most`` characters in UTF-8: ``Annotated[str, characters(1, 100)]``."""
     return Meta(min_length=least or None, max_length=most, pattern=TEXT)
 
 
@@ -78,11 +79,11 @@ class Wire:
     sent: Any
     read: Callable[[Any], Any]
     write: Callable[[Any], Any]
-    schema: Schema | None = None  # where it says more, or less, than the type
+    schema: Schema | None = None  # if it differs from the schema of the type
 
 
 class Form:
-    """What a message is called in errors, its constant members (such as ``version``), and the order of its keys."""
+    """The title of a message in errors, its constant members (such as ``version``), and the order of its keys."""
 
     def __init__(self, title: str, *, order: tuple[str, ...] = (), **constants: int | str) -> None:
         self.title, self.order, self.constants = title, order, constants
@@ -95,37 +96,37 @@ class Message:
     form: ClassVar[Form]
 
     def __post_init__(self) -> None:
-        for one in _plan(type(self)).fields:
-            object.__setattr__(self, one.name, one.keep(getattr(self, one.name), f"$.{one.key}"))
+        for field in _plan(type(self)).fields:
+            object.__setattr__(self, field.name, field.check(getattr(self, field.name), f"$.{field.key}"))
         self.check()
 
     def check(self) -> None:
-        """Raises InvalidMessage for what types and bounds cannot say, such as two fields that contradict each other."""
+        """Raises InvalidMessage for faults beyond types and bounds, such as two fields that contradict each other."""
 
     def to_json(self) -> dict[str, Any]:
         """The message as values for JSON."""
         written: dict[str, Any] = dict(self.form.constants)
-        for one in _plan(type(self)).fields:
-            value = getattr(self, one.name)
-            written[one.key] = value if one.write is None else one.write(value)
+        for field in _plan(type(self)).fields:
+            value = getattr(self, field.name)
+            written[field.key] = value if field.write is None else field.write(value)
         return written
 
     @classmethod
     def from_json(cls, value: object) -> Self:
         """The message of such values, checked; InvalidMessage for anything else."""
-        message: Self = _built(cls, read(value, _plan(cls).struct, cls.form.title))
+        message: Self = _build(cls, read(value, _plan(cls).struct, cls.form.title))
         return message
 
     @classmethod
     def schema(cls) -> Schema:
         """The message as JSON Schema, for an OpenAPI document. Messages inside it are references by their class name."""
         members: Schema = {key: schema_of(Literal[value]) for key, value in cls.form.constants.items()}
-        members |= {one.key: one.schema for one in _plan(cls).fields}
+        members |= {field.key: field.schema for field in _plan(cls).fields}
         return closed(**members)
 
 
 class ReleaseOnly(type):
-    """The metaclass of messages that carry what a mechanism released.
+    """The metaclass of messages that carry a release of a mechanism.
 
     You cannot construct such a message, or change one with ``dataclasses.replace``: it comes from a release, or from the bytes or
     the JSON of one. Nobody can then write a value of their own beside a guarantee.
@@ -148,37 +149,36 @@ def read(value: object, kind: Any, title: str, path: str = "$") -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
-        said, _, inner = str(problem).partition(" - at `$")
+        reason, _, inner = str(problem).partition(" - at `$")
     except UnicodeEncodeError:  # half of a surrogate pair
-        said, inner = "expected texts that can be written as UTF-8", ""
-    if said.startswith("Invalid enum value"):  # goes on with the value
-        said = "expected one of the values that this version knows"
-    elif said.startswith("Object contains unknown field"):  # goes on with the name that was sent
-        said = "expected no further members"
-    elif "matching regex" in said:
-        said = "expected a text of another form"
+        reason, inner = "expected texts that can be written as UTF-8", ""
+    if reason.startswith("Invalid enum value"):  # goes on with the value
+        reason = "expected one of the values that this version knows"
+    elif reason.startswith("Object contains unknown field"):  # goes on with the name that was sent
+        reason = "expected no further members"
+    elif "matching regex" in reason:
+        reason = "expected a text of another form"
     else:
-        said = said[0].lower() + said[1:].removesuffix(", got `null`")  # null is a value as well as a type
-    raise InvalidMessage(f"in {title}, {said} at {path}{inner.removesuffix('`')}.")
+        reason = reason[0].lower() + reason[1:].removesuffix(", got `null`")  # null is a value as well as a type
+    raise InvalidMessage(f"in {title}, {reason} at {path}{inner.removesuffix('`')}.")
 
 
 def schema_of(kind: Any) -> Schema:
-    """The JSON Schema of a type that msgspec knows, without the bounds that only say "finite" and "UTF-8"."""
+    """The JSON Schema of a type that msgspec knows, without the bounds that only mean "finite" or "UTF-8"."""
     if isinstance(kind, type) and issubclass(kind, Message):
         return reference(kind.__name__)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return {"type": "string", "enum": [one.value for one in kind]}
+        return {"type": "string", "enum": [choice.value for choice in kind]}
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         members = msgspec.structs.fields(kind)
-        needed = [one.encode_name for one in members if one.required]
-        made = closed(**{one.encode_name: schema_of(one.type) for one in members}) | {"required": needed}
-        return made if needed else {name: value for name, value in made.items() if name != "required"}
+        schema = closed(**{member.encode_name: schema_of(member.type) for member in members})
+        schema["required"] = [member.encode_name for member in members if member.required]
+        return schema if schema["required"] else {name: part for name, part in schema.items() if name != "required"}
     if get_origin(kind) is Literal:
         first, *more = get_args(kind)
         constant = {"type": "integer" if isinstance(first, int) else "string"}
         return constant | ({"enum": [first, *more]} if more else {"const": first})
-    found: Schema = _without_limits(msgspec.json.schema(kind))
-    return found
+    return dict(_without_trivial_limits(msgspec.json.schema(kind)))
 
 
 def reference(name: str) -> Schema:
@@ -203,14 +203,14 @@ _GUARANTEE = ("epsilon", "delta", "metric", "protects", "assumes", "proof", "los
 
 def read_guarantee(value: Any) -> Guarantee:
     """The guarantee that ``Guarantee.to_json`` wrote, with every member and no other."""
-    found = members(value, "a guarantee", _GUARANTEE)
-    if not isinstance(found["assumes"], list):
+    written = members(value, "a guarantee", _GUARANTEE)
+    if not isinstance(written["assumes"], list):
         raise InvalidMessage("expected a list of texts at $.guarantee.assumes.")
     try:
-        guarantee = Guarantee.from_json(found)
+        guarantee = Guarantee.from_json(written)
     except InvalidGuarantee:
         raise InvalidMessage("expected a guarantee as tacit writes it at $.guarantee.") from None
-    if guarantee.to_json() != found:  # further members, numbers of another type, assumptions out of order
+    if guarantee.to_json() != written:  # further members, numbers of another type, assumptions out of order
         raise InvalidMessage("expected a guarantee as tacit writes it at $.guarantee.")
     return guarantee
 
@@ -218,14 +218,14 @@ def read_guarantee(value: Any) -> Guarantee:
 Promise: TypeAlias = Annotated[Guarantee, Wire(Any, read_guarantee, Guarantee.to_json, reference("Guarantee"))]
 
 
-# What a message is derived from
+# The plan of a message: its fields with their readers and writers
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
     name: str
     key: str  # its name in JSON
-    keep: Callable[[Any, str], Any]  # checks the attribute, given the path
+    check: Callable[[Any, str], Any]  # of the attribute and its path; returns the attribute
     sent: Any  # the type in JSON
     read: Callable[[Any], Any] | None  # from JSON to the attribute; None where both are the same
     write: Callable[[Any], Any] | None
@@ -238,113 +238,113 @@ class _Plan:
     struct: Any
 
 
-def _planned(cls: type[Message]) -> _Plan:
+def _make_plan(cls: type[Message]) -> _Plan:
     hints = get_type_hints(cls, include_extras=True)
-    names = cls.form.order or tuple(one.name for one in fields(cls))  # type: ignore[arg-type]
-    made = tuple(_field(name, hints[name], cls.form.title) for name in names)
+    names = cls.form.order or tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]
+    fields = tuple(_plan_field(name, hints[name], cls.form.title) for name in names)
     members = [(key, Literal[value]) for key, value in cls.form.constants.items()]
-    members += [(one.name, one.sent) for one in made]
-    renamed = {one.name: one.key for one in made if one.key != one.name}
-    return _Plan(made, msgspec.defstruct(cls.__name__, members, rename=renamed or None, forbid_unknown_fields=True))
+    members += [(field.name, field.sent) for field in fields]
+    renamed = {field.name: field.key for field in fields if field.key != field.name}
+    return _Plan(fields, msgspec.defstruct(cls.__name__, members, rename=renamed or None, forbid_unknown_fields=True))
 
 
-_plan: Callable[[Any], _Plan] = cache(_planned)
+_plan: Callable[[Any], _Plan] = cache(_make_plan)
 
 
-def _field(name: str, annotation: Any, title: str) -> _Field:
-    kind, extras = _split(annotation)
-    key = next((one.key for one in extras if isinstance(one, Named)), name)
-    wire = next((one for one in extras if isinstance(one, Wire)), None)
+def _plan_field(name: str, annotation: Any, title: str) -> _Field:
+    kind, extras = _split_annotation(annotation)
+    key = next((extra.key for extra in extras if isinstance(extra, Named)), name)
+    wire = next((extra for extra in extras if isinstance(extra, Wire)), None)
     if wire is not None:
-        keep = partial(_instance, get_origin(kind) or kind, title)
+        check = partial(_check_instance, get_origin(kind) or kind, title)
         schema = schema_of(wire.sent) if wire.schema is None else wire.schema
-        return _Field(name, key, keep, wire.sent, wire.read, wire.write, schema)
+        return _Field(name, key, check, wire.sent, wire.read, wire.write, schema)
     inner, optional = kind, get_origin(kind) in (Union, types.UnionType)
     if optional:
-        inner = next(one for one in get_args(kind) if one is not type(None))
-    inside, limits = _split(inner)
+        inner = next(part for part in get_args(kind) if part is not type(None))
+    inside, limits = _split_annotation(inner)
     limits = limits or extras
     many = get_origin(inside) is tuple
     of = get_args(inside)[0] if many else inside
     if isinstance(of, type) and issubclass(of, Message):
-        struct, build = _plan(of).struct, partial(_built, of)
+        struct, build = _plan(of).struct, partial(_build, of)
         sent, schema = struct, reference(of.__name__)
         reader: Callable[[Any], Any] = build
         writer: Callable[[Any], Any] = of.to_json
-        keeper = partial(_instance, of, title)
+        checker = partial(_check_instance, of, title)
         if many:
-            sent = _limited(tuple[struct, ...], limits)  # type: ignore[valid-type]
-            schema = schema_of(_limited(tuple[int, ...], limits)) | {"items": schema}
-            reader, writer = partial(_each, tuple, build), partial(_each, list, of.to_json)
-            keeper = partial(_instances, of, title)
+            sent = _with_limits(tuple[struct, ...], limits)  # type: ignore[valid-type]
+            schema = schema_of(_with_limits(tuple[int, ...], limits)) | {"items": schema}
+            reader, writer = partial(_map_into, tuple, build), partial(_map_into, list, of.to_json)
+            checker = partial(_check_instances, of, title)
         if optional:
             sent, schema = sent | None, or_null(schema)
-            reader, writer, keeper = (partial(_unless_none, one) for one in (reader, writer, keeper))
-        return _Field(name, key, keeper, sent, reader, writer, schema)
-    plain = _limited(kind, extras)
-    writes = _written if many or (isinstance(of, type) and issubclass(of, Enum)) else None
-    return _Field(name, key, partial(_kept, plain, title), plain, None, writes, schema_of(plain))
+            reader, writer, checker = (partial(_pass_none, function) for function in (reader, writer, checker))
+        return _Field(name, key, checker, sent, reader, writer, schema)
+    plain = _with_limits(kind, extras)
+    writes = _write_plain if many or (isinstance(of, type) and issubclass(of, Enum)) else None
+    return _Field(name, key, partial(_check_plain, plain, title), plain, None, writes, schema_of(plain))
 
 
-def _split(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+def _split_annotation(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
     if get_origin(annotation) is not Annotated:
         return annotation, ()
     kind, *extras = get_args(annotation)
     return kind, tuple(extras)
 
 
-def _limited(kind: Any, extras: tuple[Any, ...]) -> Any:
-    limits = tuple(one for one in extras if isinstance(one, Meta))
+def _with_limits(kind: Any, extras: tuple[Any, ...]) -> Any:
+    limits = tuple(extra for extra in extras if isinstance(extra, Meta))
     return Annotated[(kind, *limits)] if limits else kind
 
 
-def _built(cls: type[Any], sent: Any) -> Any:
+def _build(cls: type[Any], sent: Any) -> Any:
     """The message of a struct that msgspec has checked: its fields are not checked again."""
     message = object.__new__(cls)
-    for one in _plan(cls).fields:
-        value = getattr(sent, one.name)
-        object.__setattr__(message, one.name, value if one.read is None else one.read(value))
+    for field in _plan(cls).fields:
+        value = getattr(sent, field.name)
+        object.__setattr__(message, field.name, value if field.read is None else field.read(value))
     message.check()
     return message
 
 
-def _kept(kind: Any, title: str, value: Any, path: str) -> Any:
+def _check_plain(kind: Any, title: str, value: Any, path: str) -> Any:
     return read(value, kind, title, path)
 
 
-def _instance(kind: type, title: str, value: Any, path: str) -> Any:
+def _check_instance(kind: type, title: str, value: Any, path: str) -> Any:
     if not isinstance(value, kind):
         raise InvalidMessage(f"in {title}, expected `{kind.__name__}` at {path}.")
     return value
 
 
-def _instances(kind: type, title: str, value: Any, path: str) -> Any:
-    if not isinstance(value, (tuple, list)) or not all(isinstance(one, kind) for one in value):
+def _check_instances(kind: type, title: str, value: Any, path: str) -> Any:
+    if not isinstance(value, (tuple, list)) or not all(isinstance(message, kind) for message in value):
         raise InvalidMessage(f"in {title}, expected a tuple of `{kind.__name__}` at {path}.")
     return tuple(value)
 
 
-def _each(collection: Callable[[Any], Any], function: Callable[[Any], Any], values: Any) -> Any:
+def _map_into(collection: Callable[[Any], Any], function: Callable[[Any], Any], values: Any) -> Any:
     return collection(map(function, values))
 
 
-def _unless_none(function: Callable[..., Any], value: Any, *path: str) -> Any:
+def _pass_none(function: Callable[..., Any], value: Any, *path: str) -> Any:
     return None if value is None else function(value, *path)
 
 
-def _written(value: Any) -> Any:
+def _write_plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value.value if isinstance(value, Enum) else value
 
 
-def _without_limits(schema: Any) -> Any:
+def _without_trivial_limits(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_without_limits(one) for one in schema]
+        return [_without_trivial_limits(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {name: _without_limits(one) for name, one in schema.items()}
+    kept = {name: _without_trivial_limits(part) for name, part in schema.items()}
     for name, limit in (("minimum", -_LARGEST), ("maximum", _LARGEST), ("pattern", TEXT)):
-        if found.get(name) == limit:
-            del found[name]
-    if "pattern" in found:
-        found["pattern"] = found["pattern"].replace(r"\Z", "$")  # in a schema `$` is the end, and a line break is none
-    return found
+        if kept.get(name) == limit:
+            del kept[name]
+    if "pattern" in kept:
+        kept["pattern"] = kept["pattern"].replace(r"\Z", "$")  # in a schema `$` never stands before a line break
+    return kept

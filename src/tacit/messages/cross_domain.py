@@ -1,4 +1,4 @@
-"""The messages of cross-domain: what a curator of two domains releases, for anybody to keep and to compute with.
+"""The messages of cross-domain, which a curator of two domains releases for anybody to keep and compute with.
 
 curator -> anybody  TransferModel  offsets and directions of taste, from noisy moments: predicts from a reader's own ratings
 curator -> anybody  Replacements   one target item for each of a public list of source items: rewrites a reader's own ratings
@@ -33,7 +33,7 @@ REPLACEMENTS_FORMAT = "tacit replacements/1"
 LARGEST = 1e6  # of a number on a scale
 MOST = 1e13  # of any other number: above the square of LARGEST, and sums of products over all items stay finite
 _MOST_BYTES = 1 << 29
-_ROUNDED = 1e-9  # relative: how far two claims may be apart because each was rounded by itself
+_ROUNDED = 1e-9  # relative: the difference that rounding may make between two claims
 _MOST_SIMILAR = 1_000
 _FLATTEST = 1e-6  # least ratio of the noise's variance to that of the loadings: below it a posterior cannot be solved
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class TransferModel(metaclass=ReleaseOnly):
     """Predictions in the target domain from ratings in the source domain. Any number of them costs nothing more.
 
     ``source`` and ``target`` are the public catalogues, in the order of the model's codes. The guarantee protects the users whose
-    ratings were added up. It does not protect a reader: a prediction tells about the profile it was made from.
+    ratings were added up. It does not protect a reader: a prediction depends on the profile that it was computed from.
     """
 
     source: tuple[Item, ...]
@@ -59,9 +59,12 @@ class TransferModel(metaclass=ReleaseOnly):
         kind, scale = _kind_of(self.model), _checked_scale(_scale_of(self.model))
         if (self.model.n_source, self.model.n_items) != (n_source, n_items):
             raise InvalidMessage("expected a model of the items of these catalogues.")
-        # Read from its own JSON: then it is checked like one that arrives, and nobody else holds its arrays.
+        # Read from its own JSON: so it is checked like a model that arrives, and nobody else holds its arrays.
         keep(
-            self, source=source, target=target, model=_read_model(kind, _written(self.model), n_source, n_items, scale)
+            self,
+            source=source,
+            target=target,
+            model=_read_model(kind, _model_to_json(self.model), n_source, n_items, scale),
         )
 
     @classmethod
@@ -73,7 +76,7 @@ class TransferModel(metaclass=ReleaseOnly):
 
     @property
     def kind(self) -> str:
-        """How predictions are made: factor-posterior, bridge, honest-x-map or offsets."""
+        """The kind of model: factor-posterior, bridge, honest-x-map or offsets."""
         return _kind_of(self.model)
 
     @property
@@ -83,17 +86,17 @@ class TransferModel(metaclass=ReleaseOnly):
 
     @property
     def directions(self) -> int:
-        """How many directions of taste stand above the noise. With 0 the model knows averages and the reader's own level only."""
+        """The number of directions of taste above the noise. With 0 the model knows only averages and the reader's own level."""
         return self.model.directions
 
     @property
     def crossing(self) -> int:
-        """How many of the directions link the domains. With 0 no taste is carried from one to the other."""
+        """The number of directions that link the domains. With 0 the model carries no taste from one to the other."""
         return self.model.crossing
 
     @property
     def remark(self) -> str:
-        """In one sentence, how much taste the noise left to carry over."""
+        """One sentence on how much taste the noise left to carry over."""
         return self.model.remark
 
     def predict(self, profile: Mapping[Any, float], items: Iterable[Any] | None = None) -> dict[Item, float]:
@@ -109,19 +112,19 @@ class TransferModel(metaclass=ReleaseOnly):
         return dict(zip(names, self.model.predict(rated, values, indices).tolist(), strict=True))
 
     def recommend(self, profile: Mapping[Any, float], k: int = 10) -> tuple[Item, ...]:
-        """The k target items of highest prediction that the profile does not hold; of equal ones the first in the catalogue."""
+        """The k target items with the highest predictions that the profile lacks. Ties go to the first in the catalogue."""
         k, first = whole("k", k, least=1), len(self.source)
         rated, _ = known_ratings(profile, self._indices, self.scale)
-        known = {self.target[index - first] for index in rated.tolist() if index >= first}
-        left = {item: value for item, value in self.predict(profile).items() if item not in known}
-        return tuple(sorted(left, key=lambda item: -left[item])[:k])  # sorting keeps the order of equals
+        rated_items = {self.target[index - first] for index in rated.tolist() if index >= first}
+        unrated = {item: value for item, value in self.predict(profile).items() if item not in rated_items}
+        return tuple(sorted(unrated, key=lambda item: -unrated[item])[:k])  # sorting keeps the order of equals
 
     def alter_ego(self, profile: Mapping[Any, float]) -> dict[Item, float]:
         """A profile in the target: the ratings that the reader gave there, and a prediction for every other target item."""
         first, (rated, values) = len(self.source), known_ratings(profile, self._indices, self.scale)
         pairs = zip(rated.tolist(), values.tolist(), strict=True)
-        given = {self.target[index - first]: value for index, value in pairs if index >= first}
-        return self.predict(profile) | given
+        ratings = {self.target[index - first]: value for index, value in pairs if index >= first}
+        return self.predict(profile) | ratings
 
     def to_json(self) -> dict[str, Any]:
         """The model as values for JSON."""
@@ -131,13 +134,13 @@ class TransferModel(metaclass=ReleaseOnly):
             "source": list(self.source),
             "target": list(self.target),
             "scale": list(self.scale),
-            "model": _written(self.model),
+            "model": _model_to_json(self.model),
             "guarantee": self.guarantee.to_json(),
         }
 
     @classmethod
     def from_json(cls, value: object) -> "TransferModel":
-        """What ``to_json`` wrote, checked whole; `InvalidMessage` where it is anything else."""
+        """The model that ``to_json`` wrote, checked; `InvalidMessage` for anything else."""
         sent: _TransferForm = read(value, _TransferForm, "a transfer model")
         source, target = _checked_catalogues(sent.source, sent.target)
         n_source, n_items = len(source), len(source) + len(target)
@@ -150,7 +153,7 @@ class TransferModel(metaclass=ReleaseOnly):
 
     @classmethod
     def load(cls, path: str | Path) -> "TransferModel":
-        """The model of a file that ``save`` wrote; InvalidMessage where it holds none."""
+        """The model of a file that ``save`` wrote; InvalidMessage for any other file."""
         return cls.from_json(load(path))
 
     def __eq__(self, other: object) -> bool:
@@ -184,7 +187,7 @@ class Replacements(Message, metaclass=ReleaseOnly):
     guarantee: Promise
 
     def check(self) -> None:
-        """Raises InvalidMessage where the parts of the table do not fit together."""
+        """Raises InvalidMessage if the parts of the table do not fit together."""
         source, target = _checked_catalogues(self.source, self.target)
         _indices(list(self.chosen), "$.chosen", length=len(source), least=0, most=len(target) - 1)
         keep(self, source=source, target=target, scale=_checked_scale(self.scale))
@@ -205,11 +208,11 @@ class Replacements(Message, metaclass=ReleaseOnly):
         """The target item that stands in for a source item of the list."""
         index = index_of(item, self._indices)
         if index is None or index >= len(self.source):
-            raise UnknownName("this item is not in the list of source items that were replaced.")
+            raise UnknownName("this item is not in the list of replaced source items.")
         return self.target[self.chosen[index]]
 
     def alter_ego(self, profile: Mapping[Any, float]) -> dict[Item, float]:
-        """A profile over the target items of the list, in its order: of source items with one replacement the mean rating.
+        """A profile over the target items of the list, in its order. Source items with the same replacement give their mean rating.
 
         A rating that the reader gave in the target itself takes precedence. Items on neither list are ignored.
         """
@@ -229,7 +232,7 @@ class Replacements(Message, metaclass=ReleaseOnly):
 
     @classmethod
     def load(cls, path: str | Path) -> "Replacements":
-        """The table of a file that ``save`` wrote; InvalidMessage where it holds none."""
+        """The table of a file that ``save`` wrote; InvalidMessage for any other file."""
         return cls.from_json(load(path))
 
     def __len__(self) -> int:
@@ -284,8 +287,8 @@ def _checked_scale(scale: tuple[float, float]) -> tuple[float, float]:
 def _check_promise(promise: Guarantee, *, gaussian: bool = False) -> None:
     """Raises InvalidMessage unless epsilon and delta follow from the loss beside them: nobody proved a smaller epsilon.
 
-    Without a delta a Gaussian loss promises no epsilon at all, a range is at most epsilon, and rho is at most epsilon^2 / 2. Where
-    a release is ``gaussian``, a promise needs such a loss, or it could not be checked.
+    Without a delta a Gaussian loss promises no epsilon at all, a range is at most epsilon, and rho is at most epsilon^2 / 2. If a
+    release is ``gaussian``, its promise needs such a loss, or it could not be checked.
     """
     if not isinstance(promise, Guarantee):
         raise InvalidMessage("a released message carries a Guarantee.")
@@ -295,7 +298,7 @@ def _check_promise(promise: Guarantee, *, gaussian: bool = False) -> None:
     if loss is None:
         return
     epsilon, delta, size, follows = promise.epsilon, promise.delta, loss.value, True
-    if loss.kind is LossKind.GAUSSIAN:  # above 0: what depends on nobody needs no noise
+    if loss.kind is LossKind.GAUSSIAN:  # above 0: a release that depends on nobody needs no noise
         follows = size > 0.0 and delta > 0.0 and delta_of_gaussian(size, epsilon) <= delta * (1.0 + _ROUNDED)
     elif loss.kind is LossKind.BOUNDED_RANGE:
         follows = size <= epsilon * (1.0 + _ROUNDED)
@@ -382,8 +385,8 @@ def _scale_of(model: Any) -> tuple[float, float]:
     return base.low, base.high
 
 
-def _written(model: Any) -> dict[str, Any]:
-    """All that predictions depend on, without the catalogues and the scale."""
+def _model_to_json(model: Any) -> dict[str, Any]:
+    """Everything that predictions depend on, except the catalogues and the scale."""
     if isinstance(model, Offsets):
         return {"offsets": _attributes(model, _OffsetsForm)}
     return _attributes(model, _KINDS[_kind_of(model)][1])

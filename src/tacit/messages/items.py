@@ -1,4 +1,4 @@
-"""Public ids of items, as every message names them; and where the items of a profile stand in a catalogue."""
+"""Public ids of items, as every message names them, and the indices of a profile's items in a catalogue."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ def checked_items(items: object, *, least: int = 0, most: int = MOST_ITEMS) -> t
 
 
 def index_of(item: object, indices: Mapping[Any, int]) -> int | None:
-    """The index of an id; None where there is none. 17 and "17" are the same item, "017" is another."""
+    """The index of an id; None if there is none. 17 and "17" are the same item, "017" is another."""
     if not isinstance(item, (int, str, np.integer)) or isinstance(item, bool):
         return None
     if item in indices:
@@ -49,14 +49,14 @@ def index_of(item: object, indices: Mapping[Any, int]) -> int | None:
 
 
 def indices_of(items: Iterable[Any], indices: Mapping[Any, int]) -> tuple[list[Any], NDArray[np.int64]]:
-    """The items that predictions are asked of, as you named them, and their indices. UnknownName for an unknown item."""
+    """The items to predict, as you named them, and their indices. Raises UnknownName for an unknown item."""
     if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
         raise InvalidInput("items must be a list of ids, also for a single item: [17].")
     names = list(items)
-    found = [index_of(name, indices) for name in names]
-    if None in found:
+    positions = [index_of(name, indices) for name in names]
+    if None in positions:
         raise UnknownName("an item that you asked for is in neither catalogue. Ask for items that are listed.")
-    return names, np.array(found, dtype=np.int64)
+    return names, np.array(positions, dtype=np.int64)
 
 
 def known_ratings(
@@ -69,22 +69,22 @@ def known_ratings(
     if not isinstance(profile, Mapping):
         raise InvalidInput("a profile must be a mapping from item to rating.")
     rated = [(index_of(item, indices), value) for item, value in profile.items()]
-    known = sorted(((index, value) for index, value in rated if index is not None), key=lambda pair: pair[0])
-    if len({index for index, _ in known}) < len(known):
+    pairs = sorted(((index, value) for index, value in rated if index is not None), key=lambda pair: pair[0])
+    if len({index for index, _ in pairs}) < len(pairs):
         raise InvalidInput(
             "a profile has two ratings of one item, by its number and by the same number as text: keep one."
         )
-    values = [_number(value) for _, value in known]
+    values = [_number(value) for _, value in pairs]
     if not all(scale[0] <= value <= scale[1] for value in values):  # written so that NaN fails too
         raise InvalidInput(
             f"every rating of a profile must be a number on the scale, from {scale[0]:g} to {scale[1]:g}; one is not. Correct it "
             "or leave its item out."
         )
-    return np.array([index for index, _ in known], dtype=np.int64), np.array(values, dtype=np.float64)
+    return np.array([index for index, _ in pairs], dtype=np.int64), np.array(values, dtype=np.float64)
 
 
 def _number(value: object) -> float:
-    """``value`` as a float; NaN where it is not a number."""
+    """``value`` as a float; NaN if it is not a number."""
     if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
         try:
             return float(value)

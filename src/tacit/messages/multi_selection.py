@@ -1,12 +1,12 @@
 """The messages of multi-selection.
 
-device -> server  Request  a signal, and how many items the device wants
+device -> server  Request  a signal, and the number of items that the device wants
 server -> device  Reply    a slate of k items, and a local model to pick from it
 
 Both have a compact binary form and the same fields in JSON. All numbers on the wire are little-endian.
 
 Signal and Request, 16 + 4d bytes for d features: version u16, flags u8, log2 of the grid's step i8, eta as two u32, dimension u16,
-k u8, t u8, then the steps as i32. There is no user, no clock and no guarantee in it: the guarantee follows from the header, so no
+k u8, t u8, then the steps as i32. It holds no user, no time and no guarantee: the guarantee follows from the header, so no
 sender can claim less loss than there was. A device keeps its signal in the same form, with k = t = 0.
 
 Reply: version u16, kind of model u8 (highest bit: the slate is shorter than k), k u8, dimension u16, components u16, the items'
@@ -72,7 +72,7 @@ Size: TypeAlias = Annotated[int, Meta(ge=1, le=MOST_K)]
 
 
 class GridSteps(Protocol):
-    """What a mechanism released: whole numbers, each worth ``step``."""
+    """The release of a mechanism: whole numbers, each worth ``step``."""
 
     @property
     def steps(self) -> NDArray[np.int64]:
@@ -116,9 +116,8 @@ class Signal(Message, metaclass=ReleaseOnly):
 
     steps: Annotated[NDArray[np.signedinteger[Any]], Wire(_SentSteps, np.array, np.ndarray.tolist)]  # kept as int32
     grid_bits: Annotated[int, Meta(ge=0, le=_MOST_GRID_BITS)]
-    eta: Annotated[
-        Fraction, Wire(_SentEta, _fraction, lambda eta: [eta.numerator, eta.denominator])
-    ]  # L1 distance for one nat of loss
+    # The L1 distance for one nat of loss.
+    eta: Annotated[Fraction, Wire(_SentEta, _fraction, lambda eta: [eta.numerator, eta.denominator])]
     simulated: bool = False
     empty: bool = False
 
@@ -134,7 +133,7 @@ class Signal(Message, metaclass=ReleaseOnly):
         if max(self.eta.numerator, self.eta.denominator) > _MOST_U32:
             raise InvalidMessage("eta must be a fraction of two numbers below 2^32.")
         if self.empty and (self.simulated or steps.any()):
-            raise InvalidMessage("a signal that tells nothing has 0 steps everywhere and no noise.")
+            raise InvalidMessage("an empty signal has 0 steps everywhere and no noise.")
         steps = steps.astype(np.int32)  # a copy
         steps.flags.writeable = False
         keep(self, steps=steps)
@@ -164,7 +163,7 @@ class Signal(Message, metaclass=ReleaseOnly):
 
     @classmethod
     def nothing(cls, dimension: int, eta: Eta, grid_bits: int = GRID_BITS) -> "Signal":
-        """A signal that tells nothing about the user, for a device whose budget is spent. The server answers as to anybody.
+        """A signal that says nothing about the user, for a device whose budget is spent.
 
         ``eta`` is an L1 distance of features, for one nat of loss.
         """
@@ -172,7 +171,7 @@ class Signal(Message, metaclass=ReleaseOnly):
 
     @property
     def dimension(self) -> int:
-        """How many features the signal has."""
+        """The number of features."""
         return int(self.steps.size)
 
     @property
@@ -182,7 +181,7 @@ class Signal(Message, metaclass=ReleaseOnly):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What the sender was promised, computed from eta, grid and dimension; the reply is post-processing and adds nothing."""
+        """The sender's guarantee, computed from eta, grid and dimension. The reply is post-processing and adds nothing."""
         if self.simulated:
             return nothing(Neighbours.features(DISTANCE), SIMULATED, proof=PROOF)
         if self.empty:
@@ -215,7 +214,7 @@ class Signal(Message, metaclass=ReleaseOnly):
 
 
 def exact_eta(eta: Eta) -> Fraction:
-    """``eta`` as the fraction that was meant: a float is read as the shortest decimal that means it, so that 0.1 is 1/10.
+    """``eta`` as an exact fraction. A float counts as its shortest decimal, so 0.1 is 1/10.
 
     It is an L1 distance of features, for one nat of loss.
     """
@@ -236,7 +235,7 @@ def exact_eta(eta: Eta) -> Fraction:
 
 
 def packed(signal: Signal, k: int, t: int) -> bytes:
-    """A signal as it stands on the wire, in a request for ``t`` of ``k`` items; in a memo both are 0."""
+    """The bytes of a signal, in a request for ``t`` of ``k`` items. A device keeps its signal with k = t = 0."""
     flags = _SIMULATED * signal.simulated | _EMPTY * signal.empty
     eta = signal.eta
     header = _SIGNAL_HEADER.pack(
@@ -246,12 +245,12 @@ def packed(signal: Signal, k: int, t: int) -> bytes:
 
 
 def unpacked(content: bytes) -> tuple[Signal, int, int]:
-    """What `packed` wrote: the signal, k and t."""
+    """The signal, k and t from the bytes that `packed` wrote."""
     if not isinstance(content, bytes) or len(content) < _SIGNAL_HEADER.size:
         raise InvalidMessage(f"a signal or request has at least {_SIGNAL_HEADER.size} bytes.")
     version, flags, exponent, numerator, denominator, dimension, k, t = _SIGNAL_HEADER.unpack_from(content)
     if version != SIGNAL_VERSION:
-        raise InvalidMessage("this is no signal or request, or one of another version.")
+        raise InvalidMessage("this is not a signal or request of a version that this program knows.")
     if flags & ~(_SIMULATED | _EMPTY):
         raise InvalidMessage("a signal or request has a flag that this version does not know.")
     if len(content) != _SIGNAL_HEADER.size + 4 * dimension:
@@ -263,7 +262,7 @@ def unpacked(content: bytes) -> tuple[Signal, int, int]:
 
 @dataclass(frozen=True)
 class Request(Message):
-    """A signal, how many items the slate shall have (``k``) and how many of them the device will show (``t``).
+    """A signal, the number of items that the slate should have (``k``) and the number that the device will show (``t``).
 
     In JSON the members of the signal stand beside ``k`` and ``t``.
     """
@@ -275,14 +274,14 @@ class Request(Message):
     t: Size = 1
 
     def check(self) -> None:
-        """Raises InvalidMessage where more items are to be shown than asked for."""
+        """Raises InvalidMessage if the device would show more items than it asks for."""
         if self.t > self.k:
             raise InvalidMessage(f"a request needs 1 <= t <= k <= {MOST_K}.")
 
     def require(self, *, dimension: int, most_k: int = MOST_K, simulated: bool = True) -> "Request":
         """This request, if a server with such features can answer it; the error does not show the signal.
 
-        With ``simulated=False`` a server refuses signals of replayed noise: their senders are promised nothing.
+        With ``simulated=False`` a server refuses signals of replayed noise: they protect nobody.
         """
         if self.signal.dimension != dimension:
             raise InvalidMessage(
@@ -324,7 +323,7 @@ LocalModel: TypeAlias = LinearMap | PrincipalComponents
 
 
 class ModelKind(IntEnum):
-    """How the device is to pick."""
+    """How the device picks from the slate."""
 
     NONE = 0  # take the slate's order
     LINEAR_MAP = 1  # k x (1 + d)
@@ -343,10 +342,7 @@ class ModelKind(IntEnum):
         return "<f2" if self is ModelKind.LINEAR_MAP_HALF else "<f4"
 
     def shape(self, k: int, dimension: int, components: int) -> tuple[int, int]:
-        """Of the numbers that are sent along.
-
-        ``k`` is the number of items in the slate.
-        """
+        """The shape of the model's numbers. ``k`` is the number of items in the slate."""
         if self in (ModelKind.LINEAR_MAP, ModelKind.LINEAR_MAP_HALF):
             return k, 1 + dimension
         return (1 + dimension + k, components) if self is ModelKind.PRINCIPAL_COMPONENTS else (0, 0)
@@ -384,12 +380,14 @@ class Reply:
             raise InvalidMessage(f"a reply has 1 to {MOST_K} items and 1 to {MOST_DIMENSION:,} features.")
         least, most = (1, _MOST_U16) if self.kind is ModelKind.PRINCIPAL_COMPONENTS else (0, 0)
         if not least <= self.components <= most:
-            raise InvalidMessage(f"principal components are 1 to {_MOST_U16:,}; no other model has any.")
+            raise InvalidMessage(f"a reply has 1 to {_MOST_U16:,} principal components, or 0 with any other model.")
         if not 1 <= len(self.items) <= self.k or len(set(self.items)) < len(self.items):
-            raise InvalidMessage("a slate has 1 to k items, none of them twice.")
+            raise InvalidMessage("a slate has 1 to k items, each once.")
         if not all(0 <= item <= _MOST_U64 for item in self.items):
             raise InvalidMessage("the number of an item has 64 bits.")
-        with np.errstate(over="ignore"):  # what does not fit half precision becomes infinite, and is refused
+        with np.errstate(
+            over="ignore"
+        ):  # a number beyond half precision becomes infinite, which the check below refuses
             numbers = np.array(self.numbers, dtype=self.kind.dtype)
         if numbers.shape != self.kind.shape(self.k, self.dimension, self.components):
             raise InvalidMessage(
@@ -422,10 +420,10 @@ class Reply:
         spare = k - len(slate)
         if isinstance(model, LinearMap):
             kind = ModelKind.LINEAR_MAP_HALF if half else ModelKind.LINEAR_MAP
-            return cls(kind, slate, k, dimension, 0, _repeated(model.matrix, spare))
+            return cls(kind, slate, k, dimension, 0, _repeat_last(model.matrix, spare))
         if isinstance(model, PrincipalComponents):
             basis = np.pad(model.basis, ((0, 0), (0, max(0, components - model.basis.shape[1]))))
-            return cls(ModelKind.PRINCIPAL_COMPONENTS, slate, k, dimension, basis.shape[1], _repeated(basis, spare))
+            return cls(ModelKind.PRINCIPAL_COMPONENTS, slate, k, dimension, basis.shape[1], _repeat_last(basis, spare))
         if model not in ("network", "none"):
             raise InvalidParameter('a reply carries a LinearMap, PrincipalComponents, or the word "network" or "none".')
         return cls(
@@ -445,7 +443,7 @@ class Reply:
 
     @cached_property
     def model(self) -> LocalModel | None:
-        """The local model of the items; None where there is none in the reply."""
+        """The local model of the items; None if the reply has none."""
         used = len(self.numbers) - (self.k - len(self.items))
         if self.kind in (ModelKind.LINEAR_MAP, ModelKind.LINEAR_MAP_HALF):
             return LinearMap(self.numbers[:used].astype(np.float64))
@@ -460,7 +458,7 @@ class Reply:
         return hash(self.to_bytes())
 
     def __repr__(self) -> str:
-        # The slate itself tells of the signal it answers: not for logs.
+        # No log should hold the slate: it depends on the signal that it answers.
         return f"Reply({len(self.items)} of {self.k} items, {self.kind.name.lower()}, {self.dimension} features)"
 
     def to_bytes(self) -> bytes:
@@ -476,8 +474,11 @@ class Reply:
             raise InvalidMessage(f"a reply has at least {_REPLY_HEADER.size} bytes.")
         version, marked, k, dimension, components = _REPLY_HEADER.unpack_from(content)
         if version != REPLY_VERSION:
-            raise InvalidMessage("this is no reply, or one of another version.")
-        kind = _kind(marked & ~_SHORT)
+            raise InvalidMessage("this is not a reply of a version that this program knows.")
+        try:
+            kind = ModelKind(marked & ~_SHORT)
+        except ValueError:
+            raise InvalidMessage("a reply has a kind of local model that this version does not know.") from None
         if len(content) != cls.size(kind, k, dimension, components):
             raise InvalidMessage("a reply does not have the length that its kind, k, features and components give it.")
         items = np.frombuffer(content, dtype="<u8", count=k, offset=_REPLY_HEADER.size).tolist()
@@ -522,24 +523,15 @@ class Reply:
         return self.items + self.items[-1:] * (self.k - len(self.items))
 
 
-def _kind(code: int) -> ModelKind:
-    try:
-        return ModelKind(code)
-    except ValueError:
-        raise InvalidMessage("a reply has a kind of local model that this version does not know.") from None
-
-
 def _slate(filled: list[int], short: bool) -> tuple[int, ...]:
-    """The items of a slate that was filled up with its last one, if it says so."""
+    """The distinct items of a slate, which was filled up with its last item if it is ``short``."""
     items = tuple(dict.fromkeys(filled))
     repeats = len(filled) - len(items)
     if short != (repeats > 0) or tuple(filled) != items + items[-1:] * repeats:
-        raise InvalidMessage(
-            "an item may stand twice in a slate only where a short one is filled up with its last item."
-        )
+        raise InvalidMessage("only a slate that is too short may repeat an item: its last one.")
     return items
 
 
-def _repeated(rows: NDArray[Any], times: int) -> NDArray[Any]:
-    """``rows`` with the last one ``times`` more."""
+def _repeat_last(rows: NDArray[Any], times: int) -> NDArray[Any]:
+    """``rows`` with ``times`` copies of the last one at the end."""
     return np.concatenate([rows, np.repeat(rows[-1:], times, axis=0)]) if times > 0 else rows

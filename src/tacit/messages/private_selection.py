@@ -1,8 +1,8 @@
 """The messages of private selection, between device, shuffler and server.
 
 device   -> server    OfferRequest    a public context, and whether the user consents
-server   -> device    Offer           candidates, public scores, a policy, a token; nothing in it is private
-device   -> server    Impression      token and items: exactly what was shown
+server   -> device    Offer           candidates, public scores, a policy, a token: all public
+device   -> server    Impression      token and items: exactly those that were shown
 device   -> server    TokenRequest    for offers of a batch: a blinded element
 server   -> device    IssuedToken     the evaluated element, with a proof
 device   -> shuffler  ShuffledReport  item, group and an unlinkable token
@@ -54,7 +54,7 @@ __all__ = [
     "ShuffledReport",
 ]
 
-MOST_EPSILON = 40.0  # beyond it a sampler lies once in 10^17 draws: say openly that nothing is promised
+MOST_EPSILON = 40.0  # beyond it a sampler flips once in 10^17 draws: such a policy should promise nothing openly
 MOST_CANDIDATES = 10_000
 MOST_SLOTS = 100
 MOST_MICROS = 10**15
@@ -132,7 +132,7 @@ class Policy(Message):
     ) = None  # of an envelope, one for each candidate, in 2^-32
 
     def check(self) -> None:
-        """Raises InvalidMessage where two fields contradict each other."""
+        """Raises InvalidMessage if two fields contradict each other."""
         if max(self.d, self.slots) > self.m:
             raise InvalidMessage("a policy has at most m slots, and a d of at most m.")
         free = self.rule in FREE or self.rule is Rule.GREEDY
@@ -158,7 +158,7 @@ class Policy(Message):
 
     @property
     def cost(self) -> float:
-        """The epsilon of one selection, from the policy alone: infinite where nothing is promised."""
+        """The epsilon of one selection, from the policy alone: infinite if nothing is promised."""
         if self.rule is Rule.GREEDY:
             return math.inf if self.m > 1 else 0.0
         if self.rule in FREE or self.m == 1 or (self.rule is Rule.RR and self.d == self.m):
@@ -166,7 +166,7 @@ class Policy(Message):
         return self.epsilon
 
     def without_cost(self) -> "Policy":
-        """The policy that a device applies instead where a limit forbids this one: the public ranking."""
+        """The policy that a device applies instead if a limit forbids this one: the public ranking."""
         return Policy(Rule.PUBLIC, self.m, slots=self.slots)
 
 
@@ -195,7 +195,7 @@ class Candidate(Message):
     bid_micros: Annotated[Micros, Named("bid")] = 1_000_000
 
     def check(self) -> None:
-        """Raises InvalidMessage where the item's name is not printable."""
+        """Raises InvalidMessage if the item's name is not printable."""
         item_name(self.item, "$.item")
 
 
@@ -210,7 +210,7 @@ class BatchTerms(Message):
 
     id: BatchId
     prices: tuple[Micros, ...]  # of an impression of each candidate, in millionths of the currency
-    key: Annotated[str, digits(0, 200)] = ""  # empty where tokens are not blind
+    key: Annotated[str, digits(0, 200)] = ""  # empty if tokens are not blind
 
 
 @dataclass(frozen=True)
@@ -229,9 +229,9 @@ class Offer(Message):
     batch: BatchTerms | None = None
 
     def check(self) -> None:
-        """Raises InvalidMessage where the parts of the offer do not fit together."""
+        """Raises InvalidMessage if the parts of the offer do not fit together."""
         if self.policy.m != len(self.candidates):
-            raise InvalidMessage(f"an offer has 1 to {MOST_CANDIDATES:,} candidates, as many as its policy says.")
+            raise InvalidMessage(f"an offer has 1 to {MOST_CANDIDATES:,} candidates, as many as its policy states.")
         if len({candidate.item for candidate in self.candidates}) < len(self.candidates):
             raise InvalidMessage("an offer names every item once.")
         if any(second.public_score > first.public_score for first, second in pairwise(self.candidates)):
@@ -268,7 +268,7 @@ class Impression(Message, metaclass=ReleaseOnly):
     ] = field(repr=False)
 
     def check(self) -> None:
-        """Raises InvalidMessage where an item is not printable, or named twice."""
+        """Raises InvalidMessage if an item is not printable, or named twice."""
         for item in self.items:
             item_name(item, "$.items")
         if len(set(self.items)) < len(self.items):
@@ -284,8 +284,8 @@ class Impression(Message, metaclass=ReleaseOnly):
 class TokenRequest(Message):
     """Asks for a blind token: a blinded element for the offer with this token.
 
-    A device sends it before it chooses anything, and for every offer of a batch. The element is a random point to everybody but
-    the device.
+    A device sends it before it chooses anything, and for every offer of a batch. To everybody but the device the element is a
+    random point.
     """
 
     form: ClassVar[Form] = Form("a request for a token", version=1)
@@ -296,7 +296,7 @@ class TokenRequest(Message):
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken(Message):
-    """The element under the batch's secret key: the proof that it was that key, then the element, in hexadecimal digits.
+    """The element evaluated with the batch's secret key: the proof of that, then the element, in hexadecimal digits.
 
     The token of a report is the device's nonce and the function's output at it. The server has seen neither before the report
     arrives.
@@ -309,7 +309,7 @@ class IssuedToken(Message):
 
 @dataclass(frozen=True, slots=True)
 class ShuffledReport(Message, metaclass=ReleaseOnly):
-    """Item, batch and group, and a token that makes the report count once. With a blind token nothing leads back to the offer."""
+    """Item, batch and group, and a token that makes the report count once. With a blind token nothing links it to the offer."""
 
     form: ClassVar[Form] = Form("a shuffled report", version=1)
 
@@ -319,7 +319,7 @@ class ShuffledReport(Message, metaclass=ReleaseOnly):
     token: ReportToken = field(repr=False)
 
     def check(self) -> None:
-        """Raises InvalidMessage where the item's name is not printable."""
+        """Raises InvalidMessage if the item's name is not printable."""
         item_name(self.item, "$.item")
 
     @classmethod
@@ -340,7 +340,7 @@ class _Report(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Batch(Message):
-    """All reports of one group, in the order of their tokens, which tells nothing about who sent them or when."""
+    """All reports of one group, in the order of their tokens, which does not depend on senders or times."""
 
     form: ClassVar[Form] = Form("a batch", version=1)
 
@@ -351,12 +351,12 @@ class Batch(Message):
         Wire(
             Annotated[tuple[_Report, ...], Meta(max_length=MOST_REPORTS)],
             lambda sent: tuple((report.token, report.item) for report in sent),
-            lambda kept: [{"item": item, "token": token} for token, item in kept],
+            lambda reports: [{"item": item, "token": token} for token, item in reports],
         ),
     ] = field(repr=False)
 
     def check(self) -> None:
-        """Raises InvalidMessage where a report is not one, or the order is another."""
+        """Raises InvalidMessage if a report is malformed, or the order is wrong."""
         if len(self.reports) > MOST_REPORTS:
             raise InvalidMessage(f"a batch has at most {MOST_REPORTS:,} reports.")
         for token, item in self.reports:
@@ -383,7 +383,7 @@ class Engagement(Message, metaclass=ReleaseOnly):
     def from_release(cls, release: Release[int], token: str, epsilon: float) -> "Engagement":
         """The message of a release at ``epsilon``, in nats.
 
-        Raises InvalidMessage where the release has another epsilon; one that promises nothing has none, and takes yours.
+        Raises InvalidMessage if the release has another epsilon. A release that promises nothing has none, and takes yours.
         """
         if not release.guarantee.promises_nothing and release.guarantee.epsilon != epsilon:
             raise InvalidMessage("the epsilon of an engagement is that of its release.")
@@ -391,7 +391,7 @@ class Engagement(Message, metaclass=ReleaseOnly):
 
 
 def item_name(value: object, path: str) -> str:
-    """``value``, if it is the name of an item as a ledger takes it: what can be offered can be billed."""
+    """``value``, if it is the name of an item that a ledger accepts: every item that can be offered can be billed."""
     item = text(value, path, least=1, most=MOST_ITEM)
     if not item.isprintable():
         raise InvalidMessage(f"expected a text without line breaks or control characters at {path}.")

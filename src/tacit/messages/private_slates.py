@@ -1,4 +1,4 @@
-"""The messages of private slates: what leaves a curator of ratings.
+"""The messages of private slates, which leave a curator of ratings.
 
 curator -> user, server  Slate        items, the route that drew them, and the guarantee; no score and no size of the data
 curator -> server        Popularity   noisy counts of all items, once; any number of slates from them cost nothing more
@@ -7,6 +7,7 @@ curator -> server        Similarity   a noisy kernel of all items, once; slates 
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from tacit.messages.items import Item, Items, checked_items
 
 __all__ = ["Grid", "Item", "Popularity", "Similarity", "Slate"]
 
-MOST_KERNEL_ITEMS = 1_000  # half a million numbers: what a ledger keeps of one release
+MOST_KERNEL_ITEMS = 1_000  # half a million numbers: a ledger keeps no longer release
 _MOST_STEPS = 2**53  # clipping after the noise is free
 _MOST_PART = 2**1100  # of a fraction: 1/3 as a float, over a number of steps, has parts beyond 2^62
 _LEAST_STEP, _MOST_STEP = Fraction(1, 2**960), Fraction(2**960)  # so that every number of steps is a float
@@ -29,10 +30,10 @@ _LEAST_STEP, _MOST_STEP = Fraction(1, 2**960), Fraction(2**960)  # so that every
 
 @dataclass(frozen=True, slots=True)
 class Slate(Message, metaclass=ReleaseOnly):
-    """The items finally offered. It does not tell how near any other item was.
+    """The items finally offered. It does not show how near any other item was.
 
-    A slate that was drawn from private data lists its items in the order of the catalogue: an order of merit would be a further
-    answer.
+    A slate that was drawn from private data lists its items in the order of the catalogue: an order of merit would be one more
+    release.
     """
 
     form: ClassVar[Form] = Form("a slate", version=1)
@@ -42,7 +43,7 @@ class Slate(Message, metaclass=ReleaseOnly):
     guarantee: Promise
 
     def check(self) -> None:
-        """Raises InvalidMessage where an item stands twice, or the route is no name."""
+        """Raises InvalidMessage if an item stands twice, or the route is not a valid name."""
         keep(self, items=checked_items(self.items))
         words = self.route.split("-")
         if len(self.route) > 40 or not all(word.isascii() and word.isalnum() and word.islower() for word in words):
@@ -59,7 +60,7 @@ class Slate(Message, metaclass=ReleaseOnly):
 
     @classmethod
     def from_message(cls, released: "Popularity | Similarity", chosen: NDArray[np.int64], route: str) -> "Slate":
-        """A slate computed from what was released before, in the order of ``chosen``: it costs nothing more."""
+        """A slate computed from an earlier release, in the order of ``chosen``: it costs nothing more."""
         return make(cls, tuple(released.items[index] for index in chosen.tolist()), route, released.guarantee)
 
     def require(self, *, k: int) -> "Slate":
@@ -70,7 +71,7 @@ class Slate(Message, metaclass=ReleaseOnly):
 
 
 class Grid(Protocol):
-    """What a mechanism released: whole numbers, each worth ``step``."""
+    """The release of a mechanism: whole numbers, each worth ``step``."""
 
     @property
     def steps(self) -> NDArray[np.int64]:
@@ -96,16 +97,8 @@ def _fraction(sent: _Parts) -> Fraction:
     return step
 
 
-def _parts(step: Fraction) -> dict[str, int]:
-    return {"numerator": step.numerator, "denominator": step.denominator}
-
-
-def _array(sent: list[int]) -> NDArray[np.int64]:
-    return np.array(sent, dtype=np.int64)
-
-
 def _triangle(sent: list[int]) -> NDArray[np.int64]:
-    """The symmetric matrix of which ``sent`` is the upper triangle, row by row."""
+    """The symmetric matrix whose upper triangle is ``sent``, row by row."""
     count = int((8 * len(sent) + 1) ** 0.5) // 2
     if len(sent) != count * (count + 1) // 2:
         raise InvalidMessage("expected the upper triangle of a square matrix at $.steps.")
@@ -114,9 +107,12 @@ def _triangle(sent: list[int]) -> NDArray[np.int64]:
     return np.asarray(upper + np.triu(upper, 1).T)
 
 
+_int64 = partial(np.array, dtype=np.int64)
 _Sent: TypeAlias = list[Annotated[int, Meta(ge=-_MOST_STEPS, le=_MOST_STEPS)]]
 _SentTriangle: TypeAlias = Annotated[_Sent, Meta(max_length=MOST_KERNEL_ITEMS * (MOST_KERNEL_ITEMS + 1) // 2)]
-Step: TypeAlias = Annotated[Fraction, Wire(_Parts, _fraction, _parts)]
+Step: TypeAlias = Annotated[
+    Fraction, Wire(_Parts, _fraction, lambda step: {"numerator": step.numerator, "denominator": step.denominator})
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +122,7 @@ class Popularity(Message, metaclass=ReleaseOnly):
     form: ClassVar[Form] = Form("popularity", version=1)
 
     items: Items = field(repr=False)
-    steps: Annotated[NDArray[np.int64], Wire(_Sent, _array, np.ndarray.tolist, {"type": "array"})] = field(repr=False)
+    steps: Annotated[NDArray[np.int64], Wire(_Sent, _int64, np.ndarray.tolist, {"type": "array"})] = field(repr=False)
     step: Step  # the distance of two points of the grid, in likes
     guarantee: Promise
 
@@ -171,7 +167,7 @@ class Similarity(Message, metaclass=ReleaseOnly):
     guarantee: Promise
 
     def check(self) -> None:
-        """Raises InvalidMessage unless there is a symmetric matrix of as many rows as items."""
+        """Raises InvalidMessage unless the matrix is symmetric and has one row for each item."""
         keep(self, items=checked_items(self.items, least=1, most=MOST_KERNEL_ITEMS))
         count = len(self.items)
         keep(self, steps=_frozen(self.steps, (count, count)), step=_checked_step(self.step))

@@ -54,7 +54,7 @@ SPACES: dict[str, Callable[[Tensors], FeatureSpace]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Store:
-    """Everything that a server needs to answer signals. What it reveals about users is bounded by its two guarantees."""
+    """Everything that a server needs to answer signals. Two guarantees bound how much it reveals about users."""
 
     items: Items
     space: FeatureSpace
@@ -63,7 +63,7 @@ class Store:
     model_guarantee: Guarantee  # of the scorer and the space, towards the users whose ratings fitted them
     look_alikes_guarantee: Guarantee
     name: str = "store"
-    look_alike_sizes: NDArray[np.float32] | None = None  # how many people each stands for; None: one each
+    look_alike_sizes: NDArray[np.float32] | None = None  # the number of people behind each; None: one each
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isprintable() or not 0 < len(self.name) <= _LONGEST_NAME:
@@ -72,12 +72,12 @@ class Store:
             raise InvalidModel(
                 f"the scorer takes {self.scorer.dimension} features, the feature space has {self.space.dimension}."
             )
-        known = _items_of(self.space)
-        if self.scorer.classes.n_items != len(self.items) or known not in (None, len(self.items)):
+        in_space = _count_items(self.space)
+        if self.scorer.classes.n_items != len(self.items) or in_space not in (None, len(self.items)):
             raise InvalidModel(
                 f"the scorer and the feature space must know the {len(self.items):,} items of the store."
             )
-        keep(self, look_alikes=_checked(self.look_alikes, self.space))
+        keep(self, look_alikes=_checked_rows(self.look_alikes, self.space))
         if self.look_alike_sizes is not None:
             keep(self, look_alike_sizes=_checked_sizes(self.look_alike_sizes, len(self.look_alikes)))
 
@@ -151,7 +151,7 @@ class Store:
             "space": self.space.tensors(),
             "scorer": self.scorer.tensors(),
         }
-        named = {f"{part}.{name}": tensor for part, held in parts.items() for name, tensor in held.items()}
+        named = {f"{part}.{name}": tensor for part, own in parts.items() for name, tensor in own.items()}
         sizes = {} if self.look_alike_sizes is None else {"look_alike_sizes": self.look_alike_sizes}
         return named | {"look_alikes": self.look_alikes} | sizes
 
@@ -160,24 +160,24 @@ class Store:
         _require_finite(tensors)
         store = cls(
             items=_items_from_tensors(_part(tensors, "items")),
-            space=_space_of(header.get("space"), _part(tensors, "space")),
-            scorer=_scorer_of(header.get("scorer"), _part(tensors, "scorer")),
+            space=_rebuild("feature space", SPACES, header.get("space"), _part(tensors, "space")),
+            scorer=_rebuild("scorer", SCORERS, header.get("scorer"), _part(tensors, "scorer")),
             look_alikes=_tensor(tensors, "look_alikes"),
             model_guarantee=_guarantee(header, "model_guarantee"),
             look_alikes_guarantee=_guarantee(header, "look_alikes_guarantee"),
             name=header.get("name", ""),
             look_alike_sizes=tensors.get("look_alike_sizes"),
         )
-        # The digest of what was read: no bit changed, no further tensor. That of the rebuilt store: nothing was lost or converted.
-        said = {name: value for name, value in header.items() if name != "digest"}
-        if not header.get("digest") == digest(said, tensors) == store.version:
+        # Equal to the digest of the content: no bit changed, no tensor added. Equal to the store's: nothing was lost or converted.
+        stated = {name: value for name, value in header.items() if name != "digest"}
+        if not header.get("digest") == digest(stated, tensors) == store.version:
             raise InvalidModel("the store was changed or damaged after it was written. Copy it or fit it again.")
         return store
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LookAlikes(metaclass=ReleaseOnly):
-    """Released look-alikes: ``rows`` of features, the number of people each stands for (``sizes``), and what protects them.
+    """Released look-alikes: ``rows`` of features, the number of people behind each (``sizes``), and their guarantee.
 
     A server weighs each row by its size.
     """
@@ -232,8 +232,8 @@ class LookAlikes(metaclass=ReleaseOnly):
     def from_bytes(cls, content: bytes) -> "LookAlikes":
         """The look-alikes that `to_bytes` wrote, checked again; `InvalidModel` for anything else."""
         header, tensors = _unpacked(content)
-        said = {name: value for name, value in header.items() if name != "digest"}
-        if header.get("kind") != _KIND or header.get("digest") != digest(said, tensors):
+        stated = {name: value for name, value in header.items() if name != "digest"}
+        if header.get("kind") != _KIND or header.get("digest") != digest(stated, tensors):
             raise InvalidModel("the look-alikes were changed or damaged after they were written. Copy them again.")
         if set(tensors) != {"rows", "sizes"}:
             raise InvalidModel("a message of look-alikes has the tensors rows and sizes, and no others.")
@@ -376,14 +376,6 @@ def _contiguous(tensors: Tensors) -> Tensors:
     return {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
 
 
-def _scorer_of(kind: object, tensors: Tensors) -> Scorer:
-    return _rebuilt("scorer", SCORERS, kind, tensors)
-
-
-def _space_of(kind: object, tensors: Tensors) -> FeatureSpace:
-    return _rebuilt("feature space", SPACES, kind, tensors)
-
-
 def _require_storable(scorer: Scorer, space: FeatureSpace) -> None:
     """Raises InvalidModel for a scorer or space that could be written but not read again."""
     for what, table, kind in (("scorer", SCORERS, scorer.kind), ("feature space", SPACES, space.kind)):
@@ -391,14 +383,14 @@ def _require_storable(scorer: Scorer, space: FeatureSpace) -> None:
             raise InvalidModel(f"a {what} of kind {kind!r} cannot be stored; these can: {', '.join(table)}.")
 
 
-def _items_of(space: FeatureSpace) -> int | None:
+def _count_items(space: FeatureSpace) -> int | None:
     """The number of items that a space knows; None if it does not depend on items."""
     if isinstance(space, GenreProfile):
         return int(space.flags.shape[0])
     return getattr(space, "n_items", None)
 
 
-def _rebuilt(what: str, table: dict[str, Callable[[Tensors], T]], kind: object, tensors: Tensors) -> T:
+def _rebuild(what: str, table: dict[str, Callable[[Tensors], T]], kind: object, tensors: Tensors) -> T:
     build = table.get(kind) if isinstance(kind, str) else None
     if build is None:
         raise InvalidModel(
@@ -410,7 +402,7 @@ def _rebuilt(what: str, table: dict[str, Callable[[Tensors], T]], kind: object, 
         raise
     except (KeyError, IndexError, TypeError, ValueError) as problem:
         raise InvalidModel(
-            f"the file lacks what a {what} of kind {kind!r} needs, or holds it in another shape. Fit the store again."
+            f"the file lacks a part of its {what} of kind {kind!r}, or holds it in another shape. Fit the store again."
         ) from problem
 
 
@@ -423,13 +415,13 @@ def _checked_sizes(sizes: NDArray[np.float32], count: int) -> NDArray[np.float32
     return values
 
 
-def _checked(look_alikes: NDArray[np.float32], space: FeatureSpace) -> NDArray[np.float32]:
+def _checked_rows(look_alikes: NDArray[np.float32], space: FeatureSpace) -> NDArray[np.float32]:
     rows = np.array(look_alikes, dtype=np.float32)
     if rows.ndim != 2 or rows.shape[1] != space.dimension:
         raise InvalidModel(f"look-alikes must be a table of {space.dimension} features each.")
     if not ((rows >= space.low - _TOLERANCE) & (rows <= space.high + _TOLERANCE)).all():  # NaN fails too
         raise InvalidModel(
-            f"every feature of a look-alike must lie from {space.low:g} to {space.high:g}: clip what was released with noise."
+            f"every feature of a look-alike must lie from {space.low:g} to {space.high:g}: clip noisy features."
         )
     rows.flags.writeable = False
     return rows

@@ -1,6 +1,6 @@
 """Readers of single JSON values, for messages that are read member by member. An error shows a path and a type, never a value.
 
-They load no other room: a node that carries messages of a federation loads this module and nothing that could reach a row.
+This module loads no other room, so a node that only carries messages of a federation loads nothing that could reach a row.
 """
 
 import math
@@ -45,7 +45,7 @@ def real(value: object, path: str) -> float:
 
 
 def text(value: object, path: str, *, least: int = 0, most: int = 200) -> str:
-    """``value``, if it is a text of so many characters that can be written as UTF-8."""
+    """``value``, if it is a text of ``least`` to ``most`` characters that can be written as UTF-8."""
     if isinstance(value, str) and least <= len(value) <= most and re.match(TEXT, value):
         return value
     raise InvalidMessage(f"expected a text of {least} to {most} characters at {path}.")

@@ -25,8 +25,7 @@ from numpy.typing import ArrayLike
 
 from tacit.checks import positive, whole
 from tacit.errors import InvalidParameter
-from tacit.ledger.chain import SECOND, Clock, now
-from tacit.ledger.offers import GRACE
+from tacit.ledger.chain import GRACE, SECOND, Clock, now
 from tacit.messages.private_selection import Engagement, Impression, Offer, Rule
 
 # (context, candidates) -> the probability of each candidate, from public data

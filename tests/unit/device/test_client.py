@@ -84,8 +84,9 @@ def test_the_pick_is_the_best_of_the_slate_at_the_true_features(opened: Opened, 
     picked = me.recommend(k=7, t=3)
     reply = Reply.from_bytes(replies[0])
     estimates = reply.model.matrix @ np.concatenate([[1.0], features()])
-    best = [reply.items[place] for place in np.argsort(-estimates, kind="stable")[:3]]
-    assert picked == tuple(best)
+    # By estimate, not by item: two items may tie up to the last digit, and this sum has another order than the device's.
+    value = dict(zip(reply.items, estimates.tolist(), strict=True))
+    assert [value[int(item)] for item in picked] == pytest.approx(sorted(value.values(), reverse=True)[:3])
     assert len(server.sent("multi-selection")) == 1
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tacit.device import Device, Limits, Overall
-from tacit.device.state import OVERALL, DeviceBudget, Room
+from tacit.device.limits import OVERALL, DeviceBudget, Room
 from tacit.errors import Conflict, InvalidParameter
 from tacit.guarantees import ONE_PROFILE, ONE_USER, Neighbours, approximate, metric, pure, within
 from tacit.ledger import Budget

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tacit.device import Choice, Device, Limits, Overall
-from tacit.device.state import Profile
+from tacit.device.profile import Profile
 from tacit.ledger import Budget, PrivacyLedger
 from tacit.messages.private_selection import BatchTerms, Bounding, Impression, Offer, Policy, Rule
 from tests.unit.device.offering import ANY, EXPIRES, LIKED, Taste, offered, selecting, token

@@ -86,7 +86,7 @@ def test_charges_repeated_after_the_budget_is_spent_are_recognised(place: Path, 
         assert ledger.statement("a").charges == 64
 
 
-def test_a_hopeful_batch_with_repeats_and_refusals_is_decided_as_one_by_one(place: Path) -> None:
+def test_an_optimistic_batch_with_repeats_and_refusals_is_decided_as_one_by_one(place: Path) -> None:
     with PrivacyLedger.open(place) as ledger:
         ledger.charge("a", "old", TENTH)
         wished = [("a", f"new-{n}", TENTH) for n in range(30)] + [

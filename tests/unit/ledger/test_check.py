@@ -24,7 +24,7 @@ from tacit.ledger.stores.interface import (
     RELEASES,
     SUBJECTS,
     TEXTS,
-    Table,
+    LedgerTable,
     tip_row,
 )
 from tacit.ledger.verification import check
@@ -103,7 +103,7 @@ def test_little_memory_and_small_batches_are_enough(ledger: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(("table", "column"), COLUMNS)
-def test_every_altered_column_of_every_row_is_found(ledger: Path, table: Table, column: str) -> None:
+def test_every_altered_column_of_every_row_is_found(ledger: Path, table: LedgerTable, column: str) -> None:
     with tampering(ledger) as connection:
         keys = connection.execute(f"SELECT {', '.join(table.key)} FROM {table.name}").fetchall()
     altered = {"int": f"{column} + 1000000", "text": f"{column} || 'x'", "bytes": f"CAST({column} || x'00' AS BLOB)"}
@@ -123,7 +123,7 @@ def test_every_altered_column_of_every_row_is_found(ledger: Path, table: Table, 
 
 
 @pytest.mark.parametrize(("table", "column"), COLUMNS)
-def test_values_of_another_type_are_found_and_raise_nothing(ledger: Path, table: Table, column: str) -> None:
+def test_values_of_another_type_are_found_and_raise_nothing(ledger: Path, table: LedgerTable, column: str) -> None:
     garbage: dict[str, list[object]] = {"int": [b"\xff", "many", 0.5], "text": [b"\xff\xfe", "", "two\nlines"]}
     for value in garbage.get(table.columns[column], ["text", 7, b""]):
         with tampering(ledger) as connection:
@@ -139,14 +139,14 @@ def test_values_of_another_type_are_found_and_raise_nothing(ledger: Path, table:
 
 @pytest.mark.parametrize("place", ["min", "max"])
 @pytest.mark.parametrize("table", [t for t in TABLES if t is not RELEASES], ids=lambda table: table.name)
-def test_a_lost_row_is_found(ledger: Path, table: Table, place: str) -> None:
+def test_a_lost_row_is_found(ledger: Path, table: LedgerTable, place: str) -> None:
     with tampering(ledger) as connection:
         connection.execute(f"DELETE FROM {table.name} WHERE rowid = (SELECT {place}(rowid) FROM {table.name})")
     assert found(ledger)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_an_emptied_table_is_found(ledger: Path, table: Table) -> None:
+def test_an_emptied_table_is_found(ledger: Path, table: LedgerTable) -> None:
     with tampering(ledger) as connection:
         connection.execute(f"DELETE FROM {table.name}")
     if table is RELEASES:  # the chain does not cover them: what was released may be forgotten, what was charged may not
@@ -156,7 +156,7 @@ def test_an_emptied_table_is_found(ledger: Path, table: Table) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_a_row_that_was_put_in_is_found(ledger: Path, table: Table) -> None:
+def test_a_row_that_was_put_in_is_found(ledger: Path, table: LedgerTable) -> None:
     new = {
         "int": "(SELECT max({0}) + 16 FROM {1})",
         "text": "(SELECT max({0}) || 'x' FROM {1})",
@@ -169,7 +169,7 @@ def test_a_row_that_was_put_in_is_found(ledger: Path, table: Table) -> None:
 
 
 @pytest.mark.parametrize("table", [ENTRIES, IMPRESSIONS], ids=lambda table: table.name)
-def test_rows_that_changed_places_are_found(ledger: Path, table: Table) -> None:
+def test_rows_that_changed_places_are_found(ledger: Path, table: LedgerTable) -> None:
     with tampering(ledger) as connection:
         (lanes,) = connection.execute("SELECT value FROM facts WHERE name = 'lanes'").fetchone()
         (number,) = connection.execute(f"SELECT max(number) FROM {table.name}").fetchone()
@@ -217,7 +217,7 @@ def test_findings_name_the_place_and_no_private_value(ledger: Path) -> None:
 
 
 @pytest.mark.parametrize(("table", "column"), [p for p in COLUMNS if p.values[0].columns[p.values[1]] == "text"])
-def test_a_text_that_is_no_text_is_found_and_not_shown(ledger: Path, table: Table, column: str) -> None:
+def test_a_text_that_is_no_text_is_found_and_not_shown(ledger: Path, table: LedgerTable, column: str) -> None:
     with tampering(ledger) as connection:
         broken = f"CAST(CAST('mallory' || {column} AS BLOB) || x'ff' AS TEXT)"
         connection.execute(f"UPDATE {table.name} SET {column} = {broken}")

@@ -11,8 +11,7 @@ import pytest
 from tacit.errors import InvalidParameter, LedgerDamaged, LedgerUnavailable, UnknownName
 from tacit.guarantees import ONE_PROFILE, pure
 from tacit.ledger import Budget, Consent, Display, DisplayLedger, DisplayState, PrivacyLedger
-from tacit.ledger.chain import DAY, SECOND
-from tacit.ledger.offers import GRACE
+from tacit.ledger.chain import DAY, GRACE, SECOND
 from tacit.ledger.stores.interface import CONSENTS
 from tacit.ledger.verification import check
 from tests.unit.ledger.impression_reference import alter, rows

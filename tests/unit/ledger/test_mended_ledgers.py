@@ -15,13 +15,13 @@ import pytest
 from tacit.errors import LedgerDamaged
 from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger, Terms
-from tacit.ledger.chain import DAY, Tip, digest, genesis, lane_of
+from tacit.ledger.chain import DAY, Tip, digest, genesis, lane_of, lane_of_digest
 from tacit.ledger.entries import link_of_charge, link_of_enrolment
 from tacit.ledger.impressions import ImpressionLedger
 from tacit.ledger.stores import open_store
-from tacit.ledger.stores.interface import ACCOUNTS, ENTRIES, IMPRESSIONS, LANES, SUBJECTS, Table, tip_row
+from tacit.ledger.stores.interface import ACCOUNTS, ENTRIES, IMPRESSIONS, LANES, SUBJECTS, LedgerTable, tip_row
 from tacit.ledger.stores.sqlite_files import TYPES
-from tacit.ledger.tally import lane_of_impression, link_of_impression
+from tacit.ledger.tally import link_of_impression
 from tacit.ledger.verification import check
 from tacit.ledger.verification.export import export, line_of, recompute
 from tests.unit.ledger.small_ledger import LARGE, LEAKY, SMALL, START, Hand, build
@@ -237,7 +237,7 @@ def test_an_impression_in_the_wrong_lane_is_found_in_an_export(path: Path) -> No
     lines = exported(path)
     assert not found_in(rechained(lines))
     last = of_kind(lines, "impression")[-1]
-    id = next(d for n in range(99) if lane_of_impression(d := digest(f"else-{n}"), 2) != last["number"] % 2)
+    id = next(d for n in range(99) if lane_of_digest(d := digest(f"else-{n}"), 2) != last["number"] % 2)
     last["id"] = id.hex()
     assert "this entry belongs to another lane" in found_in(rechained(lines))
 
@@ -275,7 +275,7 @@ def test_the_same_release_id_of_two_subjects_is_no_repetition(path: Path) -> Non
 # Databases whose constraints were taken off.
 
 
-def without_constraints(connection: sqlite3.Connection, table: Table) -> None:
+def without_constraints(connection: sqlite3.Connection, table: LedgerTable) -> None:
     """Builds a table anew, with all its rows and indexes, but without what keeps two rows from being the same."""
     named = "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND type = 'index' AND sql IS NOT NULL"
     indexes = [sql for (sql,) in connection.execute(named, (table.name,))]
@@ -358,7 +358,7 @@ def test_what_a_database_holds_twice_is_found_by_its_rows_alone(
 
 
 @pytest.mark.parametrize("table", [ENTRIES, SUBJECTS, IMPRESSIONS, ACCOUNTS], ids=lambda table: table.name)
-def test_a_database_without_its_constraints_is_not_opened(whole: Path, table: Table) -> None:
+def test_a_database_without_its_constraints_is_not_opened(whole: Path, table: LedgerTable) -> None:
     """Two processes could then charge the same release, or enrol the same subject, and both would succeed."""
     with tampering(whole) as connection:
         without_constraints(connection, table)

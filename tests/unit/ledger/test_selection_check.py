@@ -10,7 +10,7 @@ import pytest
 from tacit.ledger import DisplayLedger, ImpressionLedger, MailLedger, Offered
 from tacit.ledger.chain import SECOND
 from tacit.ledger.stores import open_store
-from tacit.ledger.stores.interface import BATCHES, CONSENTS, DISPLAYS, ENGAGEMENTS, MAIL, OFFERS, REFUSALS, Table
+from tacit.ledger.stores.interface import BATCHES, CONSENTS, DISPLAYS, ENGAGEMENTS, MAIL, OFFERS, REFUSALS, LedgerTable
 from tacit.ledger.verification import check
 from tacit.ledger.verification.export import export, recompute
 from tests.unit.ledger.small_ledger import START, Hand, build, copied
@@ -53,13 +53,13 @@ def run(path: Path, statement: str, *parameters: object) -> None:
         connection.commit()
 
 
-def _last(table: Table) -> str:
+def _last(table: LedgerTable) -> str:
     """Which row: the last one; of a table whose rows have no numbers, the one that there is."""
     return "true" if table.by_key else f"rowid = (SELECT max(rowid) FROM {table.name})"
 
 
 @pytest.mark.parametrize(("table", "column"), COLUMNS)
-def test_every_altered_value_is_found(path: Path, table: Table, column: str) -> None:
+def test_every_altered_value_is_found(path: Path, table: LedgerTable, column: str) -> None:
     other = {"int": f"{column} + 1", "text": f"{column} || 'x'", "bytes": f"CAST({column} || x'00' AS BLOB)"}
     run(path, f"UPDATE {table.name} SET {column} = {other[table.columns[column]]} WHERE {_last(table)}")
     findings = check(path)
@@ -70,7 +70,7 @@ def test_every_altered_value_is_found(path: Path, table: Table, column: str) -> 
 @pytest.mark.parametrize(
     ("table", "column"), [p for p in COLUMNS if p.values[1] != "number"]
 )  # that takes integers only
-def test_values_of_another_type_are_found_and_raise_nothing(path: Path, table: Table, column: str) -> None:
+def test_values_of_another_type_are_found_and_raise_nothing(path: Path, table: LedgerTable, column: str) -> None:
     for value in {"int": [b"\xff", "many"], "text": [b"\xff\xfe"]}.get(table.columns[column], ["text", 7]):
         run(path, f"UPDATE {table.name} SET {column} = ? WHERE {_last(table)}", value)
         assert not check(path).sound

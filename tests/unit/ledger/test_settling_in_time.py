@@ -8,11 +8,11 @@ import pytest
 
 from tacit.errors import Conflict, LedgerUnavailable
 from tacit.ledger import ImpressionLedger, ItemTotal, Settlement
-from tacit.ledger.book import forget
-from tacit.ledger.chain import DAY, SECOND, digest
-from tacit.ledger.offers import GRACE, LAPSED, STILL_LAPSED, lapsed_before
+from tacit.ledger.book import delete_rows
+from tacit.ledger.chain import DAY, GRACE, SECOND, digest, lane_of_digest, lapsed_before
+from tacit.ledger.offers import LAPSED, STILL_LAPSED
 from tacit.ledger.stores.interface import OFFERS
-from tacit.ledger.tally import BOOK, lane_of_impression
+from tacit.ledger.tally import BOOK
 from tests.unit.ledger.impression_reference import rows
 from tests.unit.ledger.offers_made import (
     CONFLICT,
@@ -133,7 +133,7 @@ def test_an_offer_that_was_made_anew_while_it_is_forgotten_stays(ledger: Impress
 
     store: Any = MadeAnew(ledger._store, between)
     given = (lapsed_before(clock.at),)
-    assert forget(store, BOOK, OFFERS, LAPSED, STILL_LAPSED, given, lambda key: lane_of_impression(key[0], lanes)) == 0
+    assert delete_rows(store, BOOK, OFFERS, LAPSED, STILL_LAPSED, given, lambda key: lane_of_digest(key[0], lanes)) == 0
     assert ledger.settle(TOKEN, ("pear",)) is OK
 
 

@@ -21,7 +21,7 @@ def open_store(target: Target) -> LedgerStore:
 
 
 def create_store(target: Target, lanes: int | None = None) -> LedgerStore:
-    """A new ledger at ``target``. More lanes let more processes charge at once, where the store can do that."""
+    """A new ledger at ``target``. With more lanes more processes can charge at once, in PostgreSQL."""
     if is_postgresql(target):
         from tacit.ledger.stores.postgresql import PostgresqlStore
 

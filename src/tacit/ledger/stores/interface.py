@@ -1,4 +1,4 @@
-"""What a ledger asks of a store: its tables, one kind of write transaction, one kind of read, and no SQL dialect."""
+"""The interface of a store: the tables, one kind of write transaction, one kind of read, and no SQL dialect."""
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,9 +15,8 @@ from tacit.ledger.chain import MOST_LANES, Tip, genesis
 
 Kind = Literal["int", "text", "bytes"]
 Row = tuple[Any, ...]
-Answers = Callable[
-    [], list[Row | None]
-]  # call it when the rows are needed: a store on the wire asks several questions at once
+# Call it when you need the rows: a store on the wire asks several questions at once.
+Answers = Callable[[], list[Row | None]]
 
 
 def _no_seal(*content: Any) -> bytes:
@@ -25,7 +24,7 @@ def _no_seal(*content: Any) -> bytes:
 
 
 @dataclass(frozen=True)
-class Table:
+class LedgerTable:
     """A table whose columns are never null.
 
     A row that is in no chain has a checksum, its seal, in the last column. ``seal`` gives the bytes that the checksum
@@ -75,8 +74,8 @@ class Table:
         return [{"int": int, "text": str, "bytes": bytes}[kind] for kind in self.columns.values()]
 
 
-FACTS = Table("facts", {"name": "text", "value": "text"}, key=("name",))
-LANES = Table(
+FACTS = LedgerTable("facts", {"name": "text", "value": "text"}, key=("name",))
+LANES = LedgerTable(
     "lanes",
     {"book": "text", "lane": "int", "position": "int", "link": "bytes", "at": "int", "seal": "bytes"},
     key=("book", "lane"),
@@ -84,8 +83,8 @@ LANES = Table(
     seal=lambda book, lane, position, link, at: f"{book}\n{lane}\n{position}\n{link.hex()}\n{at}".encode(),
 )
 # Terms and guarantees, each kept once, under the digest of its text.
-TEXTS = Table("texts", {"digest": "bytes", "text": "text"}, key=("digest",))
-SUBJECTS = Table(
+TEXTS = LedgerTable("texts", {"digest": "bytes", "text": "text"}, key=("digest",))
+SUBJECTS = LedgerTable(
     "subjects",
     {
         "number": "int",  # the number of the entry that enrolled the subject
@@ -106,7 +105,7 @@ SUBJECTS = Table(
 )
 # Enrolments (release_id is empty, guarantee is the digest of the terms) and charges. The totals are the subject's, this charge
 # included: what was spent in any window is a difference of two of them.
-ENTRIES = Table(
+ENTRIES = LedgerTable(
     "entries",
     {
         "number": "int",
@@ -126,14 +125,14 @@ ENTRIES = Table(
     key=("number",),
     unique=(("subject", "release_id"),),
 )
-RELEASES = Table(
+RELEASES = LedgerTable(
     "releases",
     {"entry": "int", "content": "bytes", "seal": "bytes"},
     key=("entry",),
     noun="a stored release",
     seal=lambda entry, content: f"{entry}\n".encode() + content,
 )
-ACCOUNTS = Table(
+ACCOUNTS = LedgerTable(
     "accounts",
     {"number": "int", "item": "text", "lane": "int", "impressions": "int", "micros": "int", "seal": "bytes"},
     key=("number",),  # the number of the impression that opened it
@@ -142,21 +141,21 @@ ACCOUNTS = Table(
     seal=lambda number, item, lane, impressions, micros: f"{number}\n{item}\n{lane}\n{impressions}\n{micros}".encode(),
 )
 # Of an impression's id only the digest is kept: nobody needs the token in plain text, and its index would be four times as large.
-IMPRESSIONS = Table(
+IMPRESSIONS = LedgerTable(
     "impressions",
     {"number": "int", "id": "bytes", "account": "int", "day": "int", "micros": "int", "link": "bytes"},
     key=("number",),
     unique=(("id",),),
 )
 # What was offered under a token, until it can no longer be reported. The id is the token's digest. Expiry is in seconds since 1970.
-OFFERS = Table(
+OFFERS = LedgerTable(
     "offers",
     {"id": "bytes", "content": "text", "expires": "int", "seal": "bytes"},
     key=("id",),
     noun="an offer",
     seal=lambda id, content, expires: id + f"{expires}\n{content}".encode(),
 )
-BATCHES = Table(
+BATCHES = LedgerTable(
     "batches",
     {"batch": "text", "group_id": "text", "digest": "bytes", "reports": "int", "day": "int", "seal": "bytes"},
     key=("batch", "group_id"),
@@ -165,8 +164,8 @@ BATCHES = Table(
         f"{batch}\n{group_id}\n{digest.hex()}\n{reports}\n{day}".encode()
     ),
 )
-# Groups of which a version was refused: someone who saw it and another version saw single reports.
-REFUSALS = Table(
+# Groups with a refused version: someone who sees two versions of a group sees single reports.
+REFUSALS = LedgerTable(
     "refusals",
     {"batch": "text", "group_id": "text", "day": "int", "seal": "bytes"},
     key=("batch", "group_id"),
@@ -174,15 +173,15 @@ REFUSALS = Table(
     seal=lambda batch, group_id, day: f"refused\n{batch}\n{group_id}\n{day}".encode(),
 )
 # Randomised bits, one for each impression.
-ENGAGEMENTS = Table(
+ENGAGEMENTS = LedgerTable(
     "engagements",
     {"id": "bytes", "item": "text", "bit": "int", "day": "int", "seal": "bytes"},
     key=("id",),
     noun="an engagement",
     seal=lambda id, item, bit, day: id + f"{item}\n{bit}\n{day}".encode(),
 )
-# On a device: what it chose, and how far that has come. Tokens are in plain text, because they still have to be sent.
-DISPLAYS = Table(
+# On a device: its choices and their states. Tokens are in plain text, because they still have to be sent.
+DISPLAYS = LedgerTable(
     "displays",
     {
         "server": "text",
@@ -199,7 +198,7 @@ DISPLAYS = Table(
         f"{server}\n{token}\n{items}\n{expires}\n{state}\n".encode() + extra
     ),
 )
-CONSENTS = Table(
+CONSENTS = LedgerTable(
     "consents",
     {"number": "int", "granted": "int", "day": "int", "seal": "bytes"},
     key=("number",),
@@ -207,7 +206,7 @@ CONSENTS = Table(
     seal=lambda number, granted, day: f"consent\n{number}\n{granted}\n{day}".encode(),
 )
 # At a shuffler: reports that wait for their batch, and the batches that take no more.
-MAIL = Table(
+MAIL = LedgerTable(
     "mail",
     {"batch": "text", "token": "text", "group_id": "text", "item": "text", "seal": "bytes"},
     key=("batch", "token"),
@@ -215,14 +214,14 @@ MAIL = Table(
     noun="a letter",
     seal=lambda batch, token, group_id, item: f"{batch}\n{token}\n{group_id}\n{item}".encode(),
 )
-CLOSED = Table("closed", {"batch": "text"}, key=("batch",), noun="a closed batch")
+CLOSED = LedgerTable("closed", {"batch": "text"}, key=("batch",), noun="a closed batch")
 
 
 @dataclass(frozen=True)
 class Migration:
     """One step from an earlier version to this one. Steps are only ever added at the end."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[LedgerTable, ...]
     statements: tuple[str, ...] = ()
 
 
@@ -275,7 +274,7 @@ class Reader(Protocol):
         ...
 
     def damage(self) -> list[str]:
-        """What the database itself reports as wrong with its files."""
+        """Faults that the database itself reports in its files."""
         ...
 
 
@@ -291,15 +290,15 @@ class Writer(Protocol):
         """The row for each key, or None if there is no such row."""
         ...
 
-    def insert(self, table: Table, rows: Sequence[Row], *, unless_there: bool = False) -> None:
-        """Adds rows. A store whose ``hopeful`` is True raises AlreadyThere for a row that exists; the transaction is over then."""
+    def insert(self, table: LedgerTable, rows: Sequence[Row], *, unless_there: bool = False) -> None:
+        """Adds rows. An ``optimistic`` store raises AlreadyThere for a row that exists; the transaction is over then."""
         ...
 
-    def update(self, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
+    def update(self, table: LedgerTable, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
         """Sets ``columns``; each row holds their new values and then the table's key."""
         ...
 
-    def delete(self, table: Table, keys: Sequence[Row]) -> None:
+    def delete(self, table: LedgerTable, keys: Sequence[Row]) -> None:
         """Removes the rows with these keys. Rows of a book are never removed, only those that have served their purpose."""
         ...
 
@@ -322,7 +321,7 @@ class LedgerStore(Protocol):
         ...
 
     @property
-    def hopeful(self) -> bool:
+    def optimistic(self) -> bool:
         """Whether inserting many rows and catching AlreadyThere is faster than looking them up first."""
         ...
 
@@ -341,14 +340,14 @@ class LedgerStore(Protocol):
 
 @dataclass(frozen=True)
 class Origin:
-    """What was fixed when the ledger was created. Every store writes it then, and checks it when it opens the ledger."""
+    """The facts fixed at the creation of a ledger. Every store writes them then, and checks them when it opens the ledger."""
 
     ledger: str
     lanes: int
     created: str
 
 
-def starting_rows(lanes: int) -> list[tuple[Table, Row]]:
+def starting_rows(lanes: int) -> list[tuple[LedgerTable, Row]]:
     """The rows of an empty ledger."""
     lanes = whole("lanes", lanes, least=1, most=MOST_LANES)
     ledger = uuid.uuid4().hex
@@ -358,7 +357,7 @@ def starting_rows(lanes: int) -> list[tuple[Table, Row]]:
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": str(VERSION),
     }
-    rows: list[tuple[Table, Row]] = [(FACTS, fact) for fact in facts.items()]
+    rows: list[tuple[LedgerTable, Row]] = [(FACTS, fact) for fact in facts.items()]
     for book in BOOKS:
         for lane in range(lanes):
             rows.append((LANES, LANES.sealed(book, lane, 0, genesis(ledger, book, lane, lanes), 0)))

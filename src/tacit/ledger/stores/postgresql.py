@@ -24,10 +24,10 @@ from tacit.ledger.stores.interface import (
     VERSION,
     Answers,
     Kind,
+    LedgerTable,
     Origin,
     Query,
     Row,
-    Table,
     check_version,
     read_origin,
     read_tip,
@@ -61,7 +61,7 @@ _LOCK = (  # in one order for all transactions, so that no two wait for each oth
 class PostgresqlStore:
     """A ledger in one PostgreSQL database. Safe to share among threads; a forked process gets sessions of its own."""
 
-    hopeful = False  # all look-ups of a transaction are one statement
+    optimistic = False  # all look-ups of a transaction are one statement
 
     def __init__(self, uri: str) -> None:
         self._address = Address.of(uri)
@@ -136,7 +136,7 @@ class PostgresqlStore:
         self._lock = threading.Lock()
 
     def _own_session(self) -> Session:
-        self._check_open()
+        self._require_open()
         if not self._usable(self._session):  # nothing of this transaction has been sent yet
             self._session, origin = _open(self._address)
             if origin != self._origin:
@@ -145,7 +145,7 @@ class PostgresqlStore:
         return self._session
 
     def _spare_session(self) -> Session:
-        self._check_open()
+        self._require_open()
         while self._spare:
             session = self._spare.pop()
             if self._usable(session):
@@ -164,7 +164,7 @@ class PostgresqlStore:
             return False
         return session.alive()
 
-    def _check_open(self) -> None:
+    def _require_open(self) -> None:
         if self._closed:
             raise LedgerUnavailable(f"the ledger at {self._address} is closed. Open it again.")
 
@@ -185,7 +185,7 @@ class PostgresqlReader:
         self._session, self._address = session, address
 
     def ask(self, query: Query, keys: Sequence[Row]) -> Answers:
-        return _asked(self._session, query, keys)
+        return _ask(self._session, query, keys)
 
     def stream(self, sql: str, parameters: Row = ()) -> Iterator[Row]:
         name = f"stream_{next(_STREAMS)}"
@@ -221,24 +221,24 @@ class PostgresqlWriter:
     def tips(self) -> Mapping[int, Tip]:
         if self._tips is None:  # not a cached_property: in Python 3.11 all instances wait for one lock
             self._session.sync()
-            found = {row[0]: row[1:] for row in self._locked.rows}
-            self._tips = {lane: read_tip(self._book, lane, found.get(lane)) for lane in self._lanes}
+            rows = {row[0]: row[1:] for row in self._locked.rows}
+            self._tips = {lane: read_tip(self._book, lane, rows.get(lane)) for lane in self._lanes}
         return self._tips
 
     def ask(self, query: Query, keys: Sequence[Row]) -> Answers:
-        return _asked(self._session, query, keys)
+        return _ask(self._session, query, keys)
 
-    def insert(self, table: Table, rows: Sequence[Row], *, unless_there: bool = False) -> None:
+    def insert(self, table: LedgerTable, rows: Sequence[Row], *, unless_there: bool = False) -> None:
         # A transaction in another lane may insert the same rows, and one then waits for the other: so in one order, as with lanes.
         ordered = sorted(rows) if unless_there else rows
         statement = insert(table, many=len(rows) > 1, unless_there=unless_there)
         self._write(statement, table.columns.values(), ordered)
 
-    def update(self, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
+    def update(self, table: LedgerTable, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
         kinds = [table.columns[name] for name in (*columns, *table.key)]
         self._write(update(table, columns, many=len(rows) > 1), kinds, rows)
 
-    def delete(self, table: Table, keys: Sequence[Row]) -> None:
+    def delete(self, table: LedgerTable, keys: Sequence[Row]) -> None:
         kinds = [table.columns[name] for name in table.key]
         self._write(delete(table, many=len(keys) > 1), kinds, keys)
 
@@ -260,7 +260,7 @@ class PostgresqlWriter:
             self._session.send(statement, rows[0] if len(rows) == 1 else arrays(kinds, rows))
 
 
-def _asked(session: Session, query: Query, keys: Sequence[Row]) -> Answers:
+def _ask(session: Session, query: Query, keys: Sequence[Row]) -> Answers:
     """The rows arrive when the answers are called for, together with those of all other questions sent by then."""
     if len(keys) > 1:
         reply = session.send(for_many(query), arrays(query.parameters, keys))
@@ -271,10 +271,10 @@ def _asked(session: Session, query: Query, keys: Sequence[Row]) -> Answers:
         session.sync()
         if len(keys) <= 1:
             return [reply.rows[0] if reply.rows else None for _ in keys]
-        found: list[Row | None] = [None] * len(keys)
+        rows: list[Row | None] = [None] * len(keys)
         for row in reply.rows:
-            found[row[0] - 1] = row[1:]
-        return found
+            rows[row[0] - 1] = row[1:]
+        return rows
 
     return answers
 
@@ -301,8 +301,8 @@ def _version(session: Session) -> int | None:
     """The version of the ledger in this database; None if it holds no ledger."""
     if session.run(f"SELECT to_regclass('{SCHEMA}.facts')::text".encode()) == [(None,)]:
         return None
-    found = session.run(b"SELECT value FROM facts WHERE name = 'version'")
-    return version_of(found[0] if found else None)
+    rows = session.run(b"SELECT value FROM facts WHERE name = 'version'")
+    return version_of(rows[0] if rows else None)
 
 
 def _make_schema(session: Session, address: Address) -> None:
@@ -347,32 +347,32 @@ def _roll_back(session: Session, problem: BaseException) -> None:
 def for_one(query: str) -> bytes:
     """``query`` with $1, $2, ... for its question marks."""
     first, *rest = query.split("?")
-    return (first + "".join(f"${place}{part}" for place, part in enumerate(rest, 1))).encode()
+    return (first + "".join(f"${index}{part}" for index, part in enumerate(rest, 1))).encode()
 
 
 @cache
 def for_many(query: Query) -> bytes:
     """``query`` for every row of the arrays. Each row found comes with the place of its key in the arrays, in any order."""
     first, *rest = query.sql.split("?")
-    inner = first + "".join(f"k.p{place}{part}" for place, part in enumerate(rest, 1))
-    names = ", ".join(f"p{place}" for place in range(1, len(rest) + 1))
+    inner = first + "".join(f"k.p{index}{part}" for index, part in enumerate(rest, 1))
+    names = ", ".join(f"p{index}" for index in range(1, len(rest) + 1))
     return (
         f"SELECT k.place, q.* FROM {_unnested(query.parameters)} WITH ORDINALITY AS k({names}, place) "
         f"CROSS JOIN LATERAL ({inner} OFFSET 0) AS q"  # kept apart: merged into one join, a part of a key may go unused
     ).encode()
 
 
-def insert(table: Table, *, many: bool = False, unless_there: bool = False) -> bytes:
+def insert(table: LedgerTable, *, many: bool = False, unless_there: bool = False) -> bytes:
     return _insert(table.name, tuple(table.columns.items()), many, unless_there)
 
 
-def update(table: Table, columns: tuple[str, ...], *, many: bool = False) -> bytes:
+def update(table: LedgerTable, columns: tuple[str, ...], *, many: bool = False) -> bytes:
     """Parameters are the new values of ``columns``, then the table's key."""
     named = tuple((name, table.columns[name]) for name in (*columns, *table.key))
     return _update(table.name, named, len(columns), many)
 
 
-def delete(table: Table, *, many: bool = False) -> bytes:
+def delete(table: LedgerTable, *, many: bool = False) -> bytes:
     """Parameters are the table's key."""
     return _delete(table.name, tuple((name, table.columns[name]) for name in table.key), many)
 
@@ -383,7 +383,7 @@ def _insert(table: str, columns: _Columns, many: bool, unless_there: bool) -> by
     if many:
         rows = f"SELECT * FROM {_unnested(kind for _, kind in columns)}"
     else:
-        rows = f"VALUES ({', '.join(f'${place}' for place in range(1, len(columns) + 1))})"
+        rows = f"VALUES ({', '.join(f'${index}' for index in range(1, len(columns) + 1))})"
     skip = " ON CONFLICT DO NOTHING" if unless_there else ""
     return f"INSERT INTO {table} ({names}) {rows}{skip}".encode()
 
@@ -391,10 +391,10 @@ def _insert(table: str, columns: _Columns, many: bool, unless_there: bool) -> by
 @cache
 def _update(table: str, columns: _Columns, changed: int, many: bool) -> bytes:
     names = [name for name, _ in columns]
-    given = {name: f"v.{name}" if many else f"${place}" for place, name in enumerate(names, 1)}
+    values = {name: f"v.{name}" if many else f"${index}" for index, name in enumerate(names, 1)}
     source = f" FROM {_unnested(kind for _, kind in columns)} AS v({', '.join(names)})" if many else ""
-    sets = ", ".join(f"{name} = {given[name]}" for name in names[:changed])
-    where = " AND ".join(f"t.{name} = {given[name]}" for name in names[changed:])
+    sets = ", ".join(f"{name} = {values[name]}" for name in names[:changed])
+    where = " AND ".join(f"t.{name} = {values[name]}" for name in names[changed:])
     return f"UPDATE {table} AS t SET {sets}{source} WHERE {where}".encode()
 
 
@@ -402,9 +402,9 @@ def _update(table: str, columns: _Columns, changed: int, many: bool) -> bytes:
 def _delete(table: str, key: _Columns, many: bool) -> bytes:
     names = [name for name, _ in key]
     source = f" USING {_unnested(kind for _, kind in key)} AS v({', '.join(names)})" if many else ""
-    where = " AND ".join(f"t.{name} = {f'v.{name}' if many else f'${place}'}" for place, name in enumerate(names, 1))
+    where = " AND ".join(f"t.{name} = {f'v.{name}' if many else f'${index}'}" for index, name in enumerate(names, 1))
     return f"DELETE FROM {table} AS t{source} WHERE {where}".encode()
 
 
 def _unnested(kinds: Iterable[Kind]) -> str:
-    return f"unnest({', '.join(f'${place}::{_ARRAYS[kind]}' for place, kind in enumerate(kinds, 1))})"
+    return f"unnest({', '.join(f'${index}::{_ARRAYS[kind]}' for index, kind in enumerate(kinds, 1))})"

@@ -227,7 +227,7 @@ class Address:
             parameters: Mapping[str, Any] | None = conninfo_to_dict(uri)
         except psycopg.ProgrammingError:
             parameters = None
-        if parameters is None or _garbled(parameters):
+        if parameters is None or _is_garbled(parameters):
             raise InvalidParameter(
                 "the address of the ledger cannot be read. It is postgresql://user:password@host:port/database, where "
                 "characters such as @ / : in a password are written %40 %2F %3A."
@@ -242,11 +242,11 @@ class Address:
         return f"postgresql://{host}{f':{port}' if port else ''}/{database}"
 
 
-def _garbled(parameters: Mapping[str, Any]) -> bool:
+def _is_garbled(parameters: Mapping[str, Any]) -> bool:
     """Whether a character of a password cut it in two: libpq would then quote the rest of it as a host or port."""
     port = str(parameters.get("port", "")).replace(",", "")
-    place = f"{parameters.get('host', '')}{parameters.get('dbname', '')}"
-    return "@" in place or not (port == "" or port.isdigit())
+    names = f"{parameters.get('host', '')}{parameters.get('dbname', '')}"
+    return "@" in names or not (port == "" or port.isdigit())
 
 
 def connect(address: Address, settings: Mapping[str, str]) -> Session:
@@ -255,10 +255,10 @@ def connect(address: Address, settings: Mapping[str, str]) -> Session:
         "", **{**_CONNECTING, **address.parameters, "client_encoding": "UTF8"}, autocommit=True
     )
     try:
-        found = connection.info.server_version // 10_000
-        if found < _OLDEST:
+        version = connection.info.server_version // 10_000
+        if version < _OLDEST:
             raise LedgerUnavailable(
-                f"the server at {address} is PostgreSQL {found}; a ledger needs {_OLDEST} or newer."
+                f"the server at {address} is PostgreSQL {version}; a ledger needs {_OLDEST} or newer."
             )
         session = Session(connection)
         sets = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
@@ -291,13 +291,12 @@ def _raise(address: Address, problem: psycopg.Error) -> NoReturn:
     reason = " ".join((problem.diag.message_primary or str(problem)).split())
     problem.args, problem._info = (), None  # the error stays reachable as the context of ours, and quotes the row
     integrity = state.startswith("23") or state in {"XX001", "XX002"}
-    if integrity or (
-        state.startswith("42") and state != "42501"
-    ):  # 42: a table or column is gone; 42501: no permission
+    lost = state.startswith("42") and state != "42501"  # 42: a table or column is gone; 42501: no permission
+    if integrity or lost:
         raise LedgerDamaged(
             f"the ledger at {address} is damaged ({reason}); nothing was charged. Run `tacit ledger check`, then restore a backup."
         ) from None
     raise LedgerUnavailable(
         f"the ledger at {address} cannot be used now ({reason}); nothing may be released. Fix the server or the "
-        "connection, then try again with the same ids: none is charged twice."
+        "connection, then try again with the same ids: no id is charged twice."
     ) from None

@@ -15,10 +15,10 @@ from tacit.ledger.stores.interface import (
     LANES,
     AlreadyThere,
     Answers,
+    LedgerTable,
     Origin,
     Query,
     Row,
-    Table,
     read_tip,
     starting_rows,
     tip_row,
@@ -46,7 +46,7 @@ class SqliteStore:
         create(Path(path), starting_rows(lanes))
         return cls(path)
 
-    hopeful = True  # a look-up is a call from Python for every row
+    optimistic = True  # a look-up is a call from Python for every row
 
     @property
     def ledger(self) -> str:
@@ -61,8 +61,8 @@ class SqliteStore:
 
     @contextmanager
     def read(self) -> Iterator["SqliteReader"]:
-        self._refuse_if_closed()
-        self.still_there()
+        self._require_open()
+        self.require_same_file()
         with named(self.path):
             connection = connect(self.path, mode="rw")  # its own, so that a long export holds up no charge
             self._readers.add(id(connection))
@@ -75,7 +75,7 @@ class SqliteStore:
 
     def connection(self) -> sqlite3.Connection:
         """The writers' connection. The caller must hold the lock."""
-        self._refuse_if_closed()
+        self._require_open()
         if self._connection is None and self._open() != self._origin:
             raise LedgerDamaged(f"{self.path} now holds another ledger than the one that was opened.")
         if self._connection is None:
@@ -97,7 +97,7 @@ class SqliteStore:
     def is_read(self) -> bool:
         return bool(self._readers)
 
-    def _refuse_if_closed(self) -> None:
+    def _require_open(self) -> None:
         if self._closed:
             raise LedgerUnavailable(f"the ledger in {self.path} is closed; nothing may be released. Open it again.")
 
@@ -111,7 +111,7 @@ class SqliteStore:
         self._identity = identity(self.path)
         return origin
 
-    def still_there(self) -> None:
+    def require_same_file(self) -> None:
         """Refuses to write to a file that was moved, replaced or removed: others would charge the file in its place."""
         if identity(self.path) != self._identity:
             raise LedgerUnavailable(
@@ -119,7 +119,7 @@ class SqliteStore:
             )
 
 
-class _Asking:
+class _Statements:
     """One statement for each key: SQLite runs in this process, so a question costs no round trip."""
 
     _connection: sqlite3.Connection
@@ -130,7 +130,7 @@ class _Asking:
         return lambda: rows
 
 
-class SqliteReader(_Asking):
+class SqliteReader(_Statements):
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
@@ -138,11 +138,11 @@ class SqliteReader(_Asking):
         return self._connection.execute(sql, parameters)
 
     def damage(self) -> list[str]:
-        found = [text for (text,) in self._connection.execute("PRAGMA integrity_check(20)")]
-        return [] if found == ["ok"] else found
+        messages = [text for (text,) in self._connection.execute("PRAGMA integrity_check(20)")]
+        return [] if messages == ["ok"] else messages
 
 
-class SqliteWriter(_Asking):
+class SqliteWriter(_Statements):
     def __init__(self, store: SqliteStore, book: str, lanes: Sequence[int]) -> None:
         self._store, self._book, self._lanes = store, book, lanes
 
@@ -151,8 +151,9 @@ class SqliteWriter(_Asking):
         try:
             self._connection = self._store.connection()
             self._connection.execute("BEGIN IMMEDIATE")  # before anything is read: no other writer until the commit
-            self._store.still_there()
-            self.tips = {lane: self._tip(lane) for lane in self._lanes}
+            self._store.require_same_file()
+            execute, book = self._connection.execute, self._book
+            self.tips = {lane: read_tip(book, lane, execute(_TIP, (book, lane)).fetchone()) for lane in self._lanes}
         except BaseException as problem:
             self._end(problem)
             raise
@@ -161,7 +162,7 @@ class SqliteWriter(_Asking):
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         if problem is None:
             try:
-                self._store.still_there()
+                self._store.require_same_file()
                 self._connection.execute("COMMIT")
             except BaseException as failure:
                 self._end(failure)
@@ -178,11 +179,7 @@ class SqliteWriter(_Asking):
         if isinstance(problem, (sqlite3.Error, UnicodeDecodeError)):
             raise_named(self._store.path, problem)
 
-    def _tip(self, lane: int) -> Tip:
-        row = self._connection.execute(_TIP, (self._book, lane)).fetchone()
-        return read_tip(self._book, lane, row)
-
-    def insert(self, table: Table, rows: Sequence[Row], *, unless_there: bool = False) -> None:
+    def insert(self, table: LedgerTable, rows: Sequence[Row], *, unless_there: bool = False) -> None:
         try:
             self._connection.executemany(_insert(table.name, tuple(table.columns), unless_there), rows)
         except sqlite3.IntegrityError as problem:
@@ -190,10 +187,10 @@ class SqliteWriter(_Asking):
                 raise AlreadyThere from problem
             raise
 
-    def update(self, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
+    def update(self, table: LedgerTable, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
         self._connection.executemany(_update(table.name, columns, table.key), rows)
 
-    def delete(self, table: Table, keys: Sequence[Row]) -> None:
+    def delete(self, table: LedgerTable, keys: Sequence[Row]) -> None:
         self._connection.executemany(_delete(table.name, table.key), keys)
 
     def advance(self, tips: Mapping[int, Tip]) -> None:

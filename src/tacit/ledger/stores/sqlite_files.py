@@ -1,9 +1,9 @@
 """SQLite files of ledgers: created whole, opened with the right settings, copied while in use, and safe across forks.
 
-SQLite and forks: a child inherits what SQLite believes about its locks, but not the locks. After the parent is gone, others change
-the file while the child believes it is locked, and the file may be damaged. So no connection may be open during a fork. Writers'
-connections are closed before a fork, when their transaction is over, and opened again when they are needed. A reader cannot be
-closed while somebody uses it; if one is open, the child may not use that file at all.
+SQLite and forks: a child inherits SQLite's record of its locks, but not the locks. After the parent is gone, other processes
+change the file while the child believes it is locked, and the file may be damaged. So no connection may be open during a fork.
+Writers' connections are closed before a fork, when their transaction is over, and opened again when they are needed. A reader
+cannot be closed while somebody uses it; if one is open, the child may not use that file at all.
 """
 
 import os
@@ -22,9 +22,9 @@ from tacit.ledger.stores.interface import (
     MIGRATIONS,
     VERSION,
     Kind,
+    LedgerTable,
     Origin,
     Row,
-    Table,
     check_version,
     read_origin,
     version_of,
@@ -51,7 +51,7 @@ _REASONS = {
 }
 
 
-def create(path: Path, rows: Iterable[tuple[Table, Row]]) -> None:
+def create(path: Path, rows: Iterable[tuple[LedgerTable, Row]]) -> None:
     """Creates a ledger with its first rows under another name, then puts it in place, so nobody ever sees half of it."""
 
     def fill(connection: sqlite3.Connection) -> None:
@@ -77,22 +77,21 @@ def back_up(path: str | os.PathLike[str], copy: str | os.PathLike[str]) -> None:
 def identity(path: Path) -> tuple[int, int]:
     """Which file it is, by device and number. Refuses a file with two names: each would have its own log, and its own budget."""
     try:
-        found = path.stat()
-        if found.st_nlink > 1:
-            for draft in path.parent.glob(
-                f".{path.name}.????????"
-            ):  # left by a creation that was killed at its last step
+        status = path.stat()
+        if status.st_nlink > 1:
+            # A creation that was killed at its last step left its draft.
+            for draft in path.parent.glob(f".{path.name}.????????"):
                 with suppress(FileNotFoundError):  # its creator has just removed it
                     if draft.samefile(path):
                         draft.unlink()
-            found = path.stat()
+            status = path.stat()
     except OSError as problem:
         raise LedgerUnavailable(
             f"the ledger is no longer at {path} ({problem.strerror}); nothing may be released. Put it back."
         ) from problem
-    if found.st_nlink > 1:
+    if status.st_nlink > 1:
         raise LedgerUnavailable(f"the file {path} has a second name (a hard link); a ledger has one. Remove the other.")
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def open_file(path: Path) -> tuple[sqlite3.Connection, Origin]:
@@ -107,7 +106,7 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, Origin]:
         with _no_database(path):  # a pragma may already read the file
             connection = connect(path, mode="rw")
         try:
-            version = _stated(connection, path)
+            version = _require_version(connection, path)
             check_version(version)
             if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
                 raise LedgerUnavailable(f"SQLite cannot keep a write-ahead log for {path}. Use a local disk.")
@@ -136,7 +135,7 @@ def connect(path: Path, *, mode: str) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")  # in write-ahead mode: one fsync per commit, before it returns
         connection.execute("PRAGMA fullfsync = ON")
         connection.execute("PRAGMA cell_size_check = ON")
-        connection.execute("PRAGMA secure_delete = ON")  # what was deleted is not left to be found in a free page
+        connection.execute("PRAGMA secure_delete = ON")  # a free page must not keep deleted content
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cache_size = -65536")
     except BaseException:
@@ -149,11 +148,11 @@ def stated_version(connection: sqlite3.Connection) -> int | None:
     """The version of the ledger in this database; None if it holds no ledger."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone() is None:
         return None
-    found = connection.execute("SELECT value FROM facts WHERE name = 'version'").fetchone()
-    return version_of(found)
+    row = connection.execute("SELECT value FROM facts WHERE name = 'version'").fetchone()
+    return version_of(row)
 
 
-def definition(table: Table) -> str:
+def definition(table: LedgerTable) -> str:
     """The statement that creates a table. Only SQLite has row numbers to leave out."""
     return f"{table.definition(TYPES)} WITHOUT ROWID" if table.by_key else table.definition(TYPES)
 
@@ -176,7 +175,7 @@ def named(path: Path) -> Iterator[None]:
         yield
     except LedgerError:
         raise
-    except (sqlite3.Error, UnicodeDecodeError) as problem:  # a message about damage may itself be no text
+    except (sqlite3.Error, UnicodeDecodeError) as problem:  # the message about damage may not be a text
         raise_named(path, problem)
 
 
@@ -184,7 +183,7 @@ def raise_named(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> NoRe
     """Raises the ledger's error for one of SQLite's, with its code only: SQLite's own text may quote a value."""
     code = getattr(problem, "sqlite_errorcode", None)
     if isinstance(problem, sqlite3.Error):
-        problem.args = ()  # it stays reachable as the context of what is raised here
+        problem.args = ()  # the error raised here keeps it as its context
     reason = "a value is not of its kind" if code is None else _REASONS.get(code & 0xFF, f"SQLite's error {code}")
     if code is None or code & 0xFF in _DAMAGE:
         raise LedgerDamaged(
@@ -195,7 +194,7 @@ def raise_named(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> NoRe
     ) from problem
 
 
-def _stated(connection: sqlite3.Connection, path: Path) -> int:
+def _require_version(connection: sqlite3.Connection, path: Path) -> int:
     with _no_database(path):
         version = stated_version(connection)
     if version is None:
@@ -205,7 +204,7 @@ def _stated(connection: sqlite3.Connection, path: Path) -> int:
 
 @contextmanager
 def _no_database(path: Path) -> Iterator[None]:
-    """Raises LedgerMissing for a file that is not a SQLite database: it is no damaged ledger."""
+    """Raises LedgerMissing for a file that is not a SQLite database, which is not a damaged ledger."""
     try:
         yield
     except sqlite3.DatabaseError as problem:
@@ -219,10 +218,10 @@ def _no_database(path: Path) -> Iterator[None]:
 
 def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
     """Raises LedgerDamaged if the tables were altered: their constraints ensure that nothing counts twice."""
-    found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-    wanted = {definition(table) for migration in MIGRATIONS for table in migration.tables}
-    wanted |= {statement for migration in MIGRATIONS for statement in migration.statements}
-    if not wanted <= found:
+    present = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    expected = {definition(table) for migration in MIGRATIONS for table in migration.tables}
+    expected |= {statement for migration in MIGRATIONS for statement in migration.statements}
+    if not expected <= present:
         raise LedgerDamaged(f"the tables in {path} are not those of a ledger. Restore a backup.")
 
 
@@ -231,7 +230,7 @@ def _put(path: Path, fill: Callable[[sqlite3.Connection], object]) -> None:
     if not path.parent.is_dir():
         raise LedgerMissing(f"the folder {path.parent} does not exist; a ledger can only be created in one that does.")
     if path.exists():
-        _refuse_what_is_there(path)
+        _refuse_existing(path)
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         with named(path):
@@ -242,7 +241,7 @@ def _put(path: Path, fill: Callable[[sqlite3.Connection], object]) -> None:
             try:
                 os.link(draft, path)  # unlike a rename, it never replaces another file
             except FileExistsError:
-                _refuse_what_is_there(path)
+                _refuse_existing(path)
             _sync(path.parent)
     except OSError as problem:
         raise LedgerUnavailable(
@@ -253,7 +252,7 @@ def _put(path: Path, fill: Callable[[sqlite3.Connection], object]) -> None:
             draft.with_name(draft.name + ending).unlink(missing_ok=True)
 
 
-def _refuse_what_is_there(path: Path) -> NoReturn:
+def _refuse_existing(path: Path) -> NoReturn:
     try:
         connection, _ = open_file(path)
         connection.close()
@@ -276,7 +275,7 @@ class Forkable(Protocol):
     path: Path
 
     def pause(self) -> None:
-        """Waits for the running transaction, closes its connection, and lets no other begin."""
+        """Waits for the running transaction, closes its connection, and blocks new ones."""
         ...
 
     def resume(self) -> None:
@@ -304,8 +303,8 @@ def check_file(path: Path) -> None:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def _before() -> None:

@@ -1,8 +1,8 @@
 """The check of a whole ledger: every row of every table against what the entries say, in one pass and little memory.
 
-It finds rows that were altered, lost, moved or inserted. Two things only a noted head can show: that the latest entries were cut
-off together with all traces of them, and that somebody rewrote everything after some entry and mended every sum and link. A
-stored release that was removed leaves no trace; its charge does. A third party can check an exported file alone (`export`).
+It finds rows that were altered, lost, moved or inserted. Only a noted head shows that the latest entries were cut off together
+with all traces of them, or that somebody rewrote everything after some entry and recomputed every sum and link. A stored release
+that was removed leaves no trace; its charge does. A third party can check an exported file alone (`export`).
 """
 
 import json
@@ -34,10 +34,10 @@ from tacit.ledger.stores.interface import (
     RELEASES,
     SUBJECTS,
     LedgerStore,
+    LedgerTable,
     Query,
     Reader,
     Row,
-    Table,
 )
 from tacit.ledger.stores.interface import IMPRESSIONS as IMPRESSION_ROWS
 from tacit.ledger.tally import BOOK as IMPRESSIONS
@@ -65,7 +65,7 @@ _IMPRESSIONS = (
     "LEFT JOIN accounts a ON a.number = i.account ORDER BY i.number"
 )
 # The tables beside the books, and the book that a finding names. Their rows are in no chain and are deleted on purpose, so a
-# missing row is no finding, and an altered one is found by its seal. Nothing that is counted or owed rests on them.
+# missing row is not a finding, and the seal shows an altered one. Nothing that is counted or owed depends on them.
 _BESIDE = (
     (OFFERS, IMPRESSIONS),
     (BATCHES, IMPRESSIONS),
@@ -90,7 +90,7 @@ _CONSENTS = f"SELECT {', '.join(CONSENTS.columns)} FROM consents ORDER BY number
 def check(
     store_or_target: LedgerStore | Target, *, head: Head | None = None, progress: Progress | None = None
 ) -> Findings:
-    """All that is wrong with a ledger; with a ``head``, also what it lost since the head was noted.
+    """Everything that is wrong with a ledger; with a ``head``, also the entries it lost since the head was noted.
 
     Damage is a finding, however bad. Raises LedgerMissing if there is no ledger to check.
     """
@@ -102,7 +102,7 @@ def check(
         store = open_store(store_or_target)
     except InvalidParameter:
         raise  # the address is wrong, not the ledger
-    except (LedgerDamaged, ValueError) as problem:  # a version that is no number, too
+    except (LedgerDamaged, ValueError) as problem:  # also a version that is not a number
         return Findings(0, 0, 0, (Fault(LEDGER, f"it cannot be opened: {_one_line(problem)}"),))
     try:
         return _Check(store, head, progress).run()
@@ -120,7 +120,7 @@ class _Check:
 
     def run(self) -> Findings:
         parts: list[tuple[str, Callable[[Reader], None]]] = [
-            (LEDGER, self._file),
+            (LEDGER, self._database),
             (LEDGER, self._foundations),
             (PRIVACY, self._entries),
             (PRIVACY, self._releases),
@@ -138,7 +138,7 @@ class _Check:
         privacy, impressions, notes = self._privacy, self._impressions, self._notes
         return Findings(privacy.entries, privacy.subjects, impressions.impressions, notes.findings, notes.more)
 
-    def _file(self, reader: Reader) -> None:
+    def _database(self, reader: Reader) -> None:
         for damage in reader.damage():
             self._notes.add(LEDGER, f"the database finds its own files damaged: {_one_line(damage)}")
 
@@ -166,7 +166,7 @@ class _Check:
             self._texts.prepare(reader, (row[4] for row in batch))
             for row in batch:
                 entry(row[:13], row[13])
-            self._tell(len(batch))
+            self._report_progress(len(batch))
         for row in reader.stream(_SUBJECTS):
             self._privacy.subject(row)
         self._privacy.chain.compare(reader.stream(_LANES, (PRIVACY,)))
@@ -191,7 +191,7 @@ class _Check:
         for batch in _batches(reader.stream(_IMPRESSIONS)):
             for row in batch:
                 impression(row[:6], row[6])
-            self._tell(len(batch))
+            self._report_progress(len(batch))
         for row in reader.stream(_ACCOUNTS):
             self._impressions.account(row)
         self._impressions.chain.compare(reader.stream(_LANES, (IMPRESSIONS,)))
@@ -215,34 +215,34 @@ class _Check:
         for _ in reader.stream(_STRAY_ENGAGEMENTS):
             self._notes.add(IMPRESSIONS, "there is an engagement that belongs to no impression of its item.")
 
-    def _tell(self, more: int) -> None:
+    def _report_progress(self, more: int) -> None:
         self._done += more
         if self._progress is not None:
             self._progress(self._done, max(self._all, self._done))
 
 
 class _Texts:
-    """Texts by digest. It asks for many at a time, and does not hold all of them in memory."""
+    """Texts by digest, read many at a time and not all kept in memory."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, str | None] = {}
+        self._texts: dict[bytes, str | None] = {}
 
     def prepare(self, reader: Reader, keys: Iterable[Any]) -> None:
-        """Reads those texts that are not known yet."""
+        """Reads the texts that are not in memory yet."""
         needed = {key for key in keys if type(key) is bytes}
-        if len(self._known) > _MOST_TEXTS:
-            self._known.clear()
-        wanted = [(key,) for key in needed if key not in self._known]
-        if not wanted:
+        if len(self._texts) > _MOST_TEXTS:
+            self._texts.clear()
+        new = [(key,) for key in needed if key not in self._texts]
+        if not new:
             return
-        for (key,), row in zip(wanted, reader.ask(TEXT, wanted)(), strict=True):
-            self._known[key] = None if row is None else row[0]
+        for (key,), row in zip(new, reader.ask(TEXT, new)(), strict=True):
+            self._texts[key] = None if row is None else row[0]
 
     def __call__(self, key: bytes) -> str | None:
-        return self._known.get(key)
+        return self._texts.get(key)
 
 
-def _is_intact(table: Table, row: Row) -> bool:
+def _is_intact(table: LedgerTable, row: Row) -> bool:
     """Whether a row of a table beside the books is as it was written, and holds what such a row holds."""
     if table is CLOSED:
         return type(row[0]) is str and row[0].isprintable() and row[0] != ""

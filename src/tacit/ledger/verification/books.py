@@ -1,6 +1,6 @@
 """Verifiers that recompute both books from their entries alone: every link, price, sum and window, from a store or from a file.
 
-If somebody alters an entry without mending the links, the links show it. If they mend the links, the prices, sums and budgets show
+If somebody alters an entry and keeps the links, the links show it. If they recompute the links, the prices, sums and budgets show
 it, and so does a head that was noted before.
 """
 
@@ -15,12 +15,12 @@ from typing import Any, Protocol
 from tacit.errors import TacitError
 from tacit.guarantees import Guarantee
 from tacit.ledger.budgets import MOST, NOTHING_SPENT, Budget, Cost, Period, Statement, Terms, price, stated
-from tacit.ledger.chain import DAY, END_OF_TIME, MOST_CHARACTERS, Head, digest, genesis, lane_of
+from tacit.ledger.chain import DAY, END_OF_TIME, MOST_CHARACTERS, Head, digest, genesis, lane_of, lane_of_digest
 from tacit.ledger.entries import BOOK as PRIVACY
 from tacit.ledger.entries import Allowance, link_of_charge, link_of_enrolment
 from tacit.ledger.stores.interface import ACCOUNTS, LANES, SUBJECTS
 from tacit.ledger.tally import BOOK as IMPRESSIONS
-from tacit.ledger.tally import MOST_MICROS, ItemTotal, lane_of_impression, link_of_impression
+from tacit.ledger.tally import MOST_MICROS, ItemTotal, link_of_impression
 
 LEDGER = "ledger"
 MOST_FINDINGS = 100  # findings that are listed: if the ledger's id was altered, every entry is wrong
@@ -30,7 +30,7 @@ MOST_FINDINGS = 100  # findings that are listed: if the ledger's id was altered,
 class Fault:
     """Something that is not as it was written: one sentence about one place, without any name, id or amount.
 
-    ``book`` is "privacy", "impressions", or "ledger" for what both books rest on.
+    ``book`` is "privacy", "impressions", or "ledger" for the tables that both books rest on.
     """
 
     book: str
@@ -53,7 +53,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """How much was checked, and what is wrong with it."""
+    """How much was checked, and every fault that was found."""
 
     entries: int
     subjects: int
@@ -139,7 +139,7 @@ class LaneVerifier:
         self.position[lane], self.link[lane] = position, None
 
     def reaches_head(self) -> None:
-        """Call this at the end: notes each lane that ends before the noted head."""
+        """Notes each lane that ends before the noted head. Call this at the end."""
         for lane, (position, _) in enumerate(self._noted):
             if self.position[lane] < position:
                 self._notes.add(
@@ -151,13 +151,13 @@ class LaneVerifier:
 
     def compare(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Compares the stored ends of the lanes with the entries: rows of lane, position, link, at, seal."""
-        found: set[int] = set()
+        stored: set[int] = set()
         for row in rows:
             if tuple(map(type, row)) != _LANE_ROW or not 0 <= row[0] < self.lanes:
                 self._notes.add(self.book, "there is a stored end of a lane that this ledger cannot have.")
                 continue
             lane, position, link, at, seal = row
-            found.add(lane)
+            stored.add(lane)
             if seal != LANES.seal_of(self.book, *row[:4]):
                 self._notes.add(self.book, "the stored end of the lane does not match its seal.", lane)
             if position != self.position[lane]:
@@ -168,7 +168,7 @@ class LaneVerifier:
                 )
             elif (self.link[lane] or link) != link or at != self.at[lane]:
                 self._notes.add(self.book, "the stored end of the lane is not that of its last entry.", lane)
-        for lane in sorted(set(range(self.lanes)) - found):
+        for lane in sorted(set(range(self.lanes)) - stored):
             self._notes.add(self.book, "the stored end of the lane is lost.", lane)
 
     def _note_head(self, ledger: str, head: Head) -> None:
@@ -182,13 +182,13 @@ class LaneVerifier:
         self._noted = list(noted)
 
 
-_FIELDS = 4  # of one step of a trail: a time, and what had been spent after it
+_FIELDS = 4  # of one step of a trail: a time, and the sum spent by then
 
 
 class LookBack(Protocol):
-    """What had been spent before a budget's window began, followed from charge to charge without asking the store.
+    """The sum spent before a budget's window began, followed from charge to charge without asking the store.
 
-    It is asked once for every charge of one subject, in the order of time.
+    Call ``before`` once for every charge of one subject, in the order of time.
     """
 
     def before(self, at: int, spent: Cost) -> Cost:
@@ -197,7 +197,7 @@ class LookBack(Protocol):
 
 
 def look_back(budget: Budget) -> LookBack:
-    """The one that fits this budget's kind of period."""
+    """The look-back for this budget's kind of period."""
     if budget.per is Period.LIFETIME:
         return Lifetime()
     return Sliding(budget) if budget.sliding else Calendar(budget)
@@ -301,7 +301,7 @@ class PrivacyVerifier:
         self.entries = self.subjects = 0
         self.subject_sums: dict[int, SubjectSum] = {}  # by the number of the entry that enrolled the subject
         self._texts, self._notes, self._counting = texts, notes, counting
-        self._place = 0, 0  # the lane and position of what is looked at
+        self._place = 0, 0  # lane and position, for findings
         self._agreed: dict[bytes, Allowance | None] = {}
         self._prices: dict[tuple[bytes, bytes], Cost | None] = {}
 
@@ -423,15 +423,15 @@ class PrivacyVerifier:
 
     def _price(self, key: bytes, terms_key: bytes, terms: Terms) -> Cost | None:
         """What the guarantee of this digest costs; None if it cannot be read or charged."""
-        known = (key, terms_key)
-        if known not in self._prices:
+        pair = (key, terms_key)
+        if pair not in self._prices:
             if len(self._prices) >= _MOST_KNOWN:
                 self._prices.clear()
             try:
-                self._prices[known] = price(self._guarantee(key), terms)
+                self._prices[pair] = price(self._guarantee(key), terms)
             except _UNREADABLE:
-                self._prices[known] = None
-        return self._prices[known]
+                self._prices[pair] = None
+        return self._prices[pair]
 
     def _guarantee(self, key: bytes) -> Guarantee:
         return Guarantee.from_json(json.loads(self._text(key)))
@@ -492,7 +492,7 @@ class ImpressionVerifier:
         elif before is not None and link != link_of_impression(before, number, id, account, item, day, micros):
             self._note("this entry does not match its link: it was altered, moved or inserted.")
         self.chain.advance(lane, position, link, day * DAY)
-        if lane_of_impression(id, self.chain.lanes) != lane:
+        if lane_of_digest(id, self.chain.lanes) != lane:
             self._note("this entry belongs to another lane.")
         if not 0 <= micros <= MOST_MICROS:
             self._note("the price in this entry is beyond what can be reported.")

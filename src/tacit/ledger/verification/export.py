@@ -41,14 +41,14 @@ def export(store: LedgerStore, out: TextIO, *, progress: Callable[[int], None] |
 
     ``progress`` is called with the number of lines so far.
     """
-    seen = hashlib.sha256()
+    checksum = hashlib.sha256()
     lines = 0
     with store.read() as reader:
         for content in _contents(reader, store):
             if content["kind"] == "end":
-                content["sha256"] = seen.hexdigest()
+                content["sha256"] = checksum.hexdigest()
             line = line_of(content)
-            seen.update(line.encode())
+            checksum.update(line.encode())
             out.write(line)
             lines += 1
             if progress is not None and lines % _EACH == 0:
@@ -57,7 +57,7 @@ def export(store: LedgerStore, out: TextIO, *, progress: Callable[[int], None] |
 
 
 def line_of(content: dict[str, Any]) -> str:
-    """A line as it is always written."""
+    """The content as a line, always written in the same way."""
     return json.dumps(content, separators=(",", ":"), allow_nan=False) + "\n"
 
 
@@ -67,7 +67,7 @@ def _contents(reader: Reader, store: LedgerStore) -> Iterator[dict[str, Any]]:
         entries = subjects = impressions = 0
         for number, release_id, at, key, *figures, windowed, link, name in reader.stream(_ENTRIES):
             entries += 1
-            entry = {"number": number, "subject": _there(name), "at": at, "windowed": windowed, "link": link.hex()}
+            entry = {"number": number, "subject": _required(name), "at": at, "windowed": windowed, "link": link.hex()}
             if release_id:
                 cost, total = figures[:3], figures[3:]
                 charge = {"release_id": release_id, "guarantee": key.hex(), "cost": cost, "total": total}
@@ -77,7 +77,7 @@ def _contents(reader: Reader, store: LedgerStore) -> Iterator[dict[str, Any]]:
                 yield {"kind": "enrolment", **entry, "terms": key.hex()}
         for number, id, item, day, micros, link in reader.stream(_IMPRESSIONS):
             impressions += 1
-            impression = {"number": number, "id": id.hex(), "item": _there(item), "day": day, "micros": micros}
+            impression = {"number": number, "id": id.hex(), "item": _required(item), "day": day, "micros": micros}
             yield {"kind": "impression", **impression, "link": link.hex()}
         head = read_head(reader, store.ledger).to_json()
         yield {"kind": "end", "head": head, "entries": entries, "subjects": subjects, "impressions": impressions}
@@ -93,7 +93,7 @@ def _header_and_texts(reader: Reader, store: LedgerStore) -> Iterator[dict[str, 
         yield {"kind": "text", "digest": key.hex(), "text": text}
 
 
-def _there(name: str | None) -> str:
+def _required(name: str | None) -> str:
     if name is None:
         raise _damaged()
     return name
@@ -108,7 +108,7 @@ _WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError, Inval
 
 @dataclass(frozen=True)
 class Recomputation:
-    """What an export adds up to. Trust it only if ``findings.sound`` is True."""
+    """Everything that follows from an export. Trust it only if ``findings.sound`` is True."""
 
     findings: Findings
     ledger: str | None  # its id; None if even the header could not be read
@@ -145,7 +145,7 @@ def recompute(lines: Iterable[str], *, head: Head | None = None) -> Recomputatio
 class _Reading:
     def __init__(self, head: Head | None) -> None:
         self._head, self._notes = head, Notes()
-        self._lines, self._seen = 0, hashlib.sha256()
+        self._lines, self._checksum = 0, hashlib.sha256()
         self._texts: dict[bytes, str] = {}
         self._unused: set[bytes] = set()
         self._keys: set[bytes] = set()  # of releases and impressions, hashed
@@ -181,7 +181,7 @@ class _Reading:
                 self._unreadable()
         except _WRONG:
             self._unreadable()
-        self._seen.update(line.encode(errors="replace"))
+        self._checksum.update(line.encode(errors="replace"))
 
     def done(self) -> Recomputation:
         privacy, impressions = self._privacy, self._impressions
@@ -189,10 +189,10 @@ class _Reading:
             self._notes.add(LEDGER, "the file does not begin with the header of an export that this program can read.")
         elif not self._ended:
             self._notes.add(LEDGER, "the export has no end: lines are cut off.")
-        found, more = self._notes.findings, self._notes.more
+        faults, more = self._notes.findings, self._notes.more
         if privacy is None or impressions is None:
-            return Recomputation(Findings(0, 0, 0, found, more), None, (), {}, None)
-        findings = Findings(privacy.entries, privacy.subjects, impressions.impressions, found, more)
+            return Recomputation(Findings(0, 0, 0, faults, more), None, (), {}, None)
+        findings = Findings(privacy.entries, privacy.subjects, impressions.impressions, faults, more)
         return Recomputation(findings, self._ledger, impressions.totals(), self._subjects, privacy)
 
     def _header(self, content: dict[str, Any]) -> None:
@@ -244,7 +244,7 @@ class _Reading:
     ) -> None:
         """Compares the last line with all lines before it."""
         self._ended = True
-        if content["sha256"] != self._seen.hexdigest() or line_of(content) != line:
+        if content["sha256"] != self._checksum.hexdigest() or line_of(content) != line:
             self._notes.add(LEDGER, "the lines of the export are not those that were written.")
         counts = {"entries": privacy.entries, "subjects": privacy.subjects, "impressions": impressions.impressions}
         if any(type(content[name]) is not int or content[name] != count for name, count in counts.items()):

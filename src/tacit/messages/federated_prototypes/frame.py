@@ -52,7 +52,7 @@ class Frame:
 
     def verify(self, public_key: bytes) -> None:
         """Raises InvalidMessage unless the holder of this key signed the frame."""
-        key = _public(public_key)
+        key = _public_key(public_key)
         from cryptography.exceptions import InvalidSignature
 
         try:
@@ -62,10 +62,10 @@ class Frame:
 
     def array(self, name: str, kind: str, shape: tuple[int, ...]) -> NDArray[Any]:
         """The array of this name, if it has this type and shape."""
-        found = self.arrays.get(name)
-        if found is None or found.dtype != np.dtype(f"<{kind}") or found.shape != shape:
+        array = self.arrays.get(name)
+        if array is None or array.dtype != np.dtype(f"<{kind}") or array.shape != shape:
             raise InvalidMessage(f"expected {kind} numbers in the shape {shape} at $.arrays.{name}.")
-        return found
+        return array
 
 
 def sign(key: bytes, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = None) -> bytes:
@@ -83,7 +83,7 @@ def sign(key: bytes, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
     content = len(packed).to_bytes(_LENGTH, "little") + packed + b"".join(parts)
     if len(packed) > MOST_HEADER or _BEGIN + len(content) > MOST_BYTES:
         raise InvalidParameter(f"a message has at most {MOST_BYTES:,} bytes, its header {MOST_HEADER:,}.")
-    return MAGIC + _private(key).sign(MAGIC + content) + content
+    return MAGIC + _private_key(key).sign(MAGIC + content) + content
 
 
 def open_frame(data: bytes, most_bytes: int = MOST_BYTES) -> Frame:
@@ -99,8 +99,8 @@ def open_frame(data: bytes, most_bytes: int = MOST_BYTES) -> Frame:
     length = int.from_bytes(content[:_LENGTH], "little")
     if length > MOST_HEADER or _LENGTH + length > len(content):
         raise InvalidMessage("the header is longer than the message.")
-    header = _parsed(content[_LENGTH : _LENGTH + length])
-    arrays = _read(header.pop(_ARRAYS), content, _LENGTH + length)
+    header = _parse_header(content[_LENGTH : _LENGTH + length])
+    arrays = _read_arrays(header.pop(_ARRAYS), content, _LENGTH + length)
     return Frame(header, arrays, data[len(MAGIC) : _BEGIN], content)
 
 
@@ -111,14 +111,14 @@ def canonical(value: Any) -> bytes:
 
 def public_of(key: bytes) -> bytes:
     """The public key (32 bytes) that belongs to a private one."""
-    return _private(key).public_key().public_bytes_raw()
+    return _private_key(key).public_key().public_bytes_raw()
 
 
-def _parsed(packed: bytes) -> dict[str, Any]:
+def _parse_header(packed: bytes) -> dict[str, Any]:
     try:
         if _depth(packed) > _DEEPEST:
             raise InvalidMessage("the header is nested too deeply.")
-        header = json.loads(packed.decode("ascii"), parse_constant=_refuse)
+        header = json.loads(packed.decode("ascii"), parse_constant=_refuse_constant)
         if canonical(header) != packed:  # also repeated members, and numbers beyond all floats
             raise InvalidMessage("the header is not canonical JSON.")
     except InvalidMessage:
@@ -130,7 +130,7 @@ def _parsed(packed: bytes) -> dict[str, Any]:
     return header
 
 
-def _read(listed: object, content: bytes, start: int) -> dict[str, NDArray[Any]]:
+def _read_arrays(listed: object, content: bytes, start: int) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
     entries = values.listed(listed, "$.arrays")
     if len(entries) > _MOST_ARRAYS:
@@ -164,25 +164,27 @@ def _depth(packed: bytes) -> int:
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
-def _refuse(_: str) -> NoReturn:
+def _refuse_constant(_: str) -> NoReturn:
     raise InvalidMessage("the header contains NaN or infinity.")
 
 
-def _private(key: bytes) -> "ed25519.Ed25519PrivateKey":
-    _require("private", key)
-    found: ed25519.Ed25519PrivateKey = _ed25519().Ed25519PrivateKey.from_private_bytes(bytes(key))
-    return found
+def _private_key(key: bytes) -> "ed25519.Ed25519PrivateKey":
+    _require_key("private", key)
+    private: ed25519.Ed25519PrivateKey = _ed25519().Ed25519PrivateKey.from_private_bytes(bytes(key))
+    return private
 
 
-def _public(key: bytes) -> "ed25519.Ed25519PublicKey":
-    _require("public", key)
-    found: ed25519.Ed25519PublicKey = _ed25519().Ed25519PublicKey.from_public_bytes(bytes(key))
-    return found
+def _public_key(key: bytes) -> "ed25519.Ed25519PublicKey":
+    _require_key("public", key)
+    public: ed25519.Ed25519PublicKey = _ed25519().Ed25519PublicKey.from_public_bytes(bytes(key))
+    return public
 
 
-def _require(kind: str, key: bytes) -> None:
+def _require_key(kind: str, key: bytes) -> None:
     if not isinstance(key, (bytes, bytearray)) or len(key) != KEY_BYTES:
-        raise InvalidParameter(f"a {kind} key is {KEY_BYTES} bytes, the raw form of Ed25519.")  # and is never shown
+        raise InvalidParameter(
+            f"a {kind} key is {KEY_BYTES} bytes, the raw form of Ed25519."
+        )  # the error never shows the key
 
 
 def _ed25519() -> Any:
@@ -191,7 +193,3 @@ def _ed25519() -> Any:
     except ImportError:
         raise MissingExtra("signed messages need the package cryptography: pip install 'tacit[federated]'.") from None
     return ed25519
-
-
-# The messages of secure sums. Each message of an entity is a frame signed with the key that the manifest names for it, and states
-# run, sender, kind and upload.

@@ -35,11 +35,11 @@ _MOST_TITLE = 200
 _MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
 _LONGEST = 64
-_ROW = 20  # items of a user, where nothing is known about them
+_ROW = 20  # items of a user, if nothing is known about users
 
 
 class Role(StrEnum):
-    """What an entity does in a run."""
+    """The part of an entity in a run."""
 
     CONTRIBUTOR = "contributor"
     RECEIVER = "receiver"  # sends nothing, and gets the model
@@ -47,7 +47,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An entity: its name, its public key in hexadecimal digits, and what it does."""
+    """An entity: its name, its public key in hexadecimal digits, and its role."""
 
     name: str
     key: str
@@ -63,7 +63,7 @@ class Member:
 
     def to_json(self) -> dict[str, Any]:
         """The member as values for JSON."""
-        return dict(_written(self))
+        return dict(_to_plain(self))
 
     @classmethod
     def from_json(cls, value: object) -> "Member":
@@ -142,7 +142,7 @@ class Manifest:
         if self.entities_each > len(self.roster):
             raise InvalidParameter("entities_each is at most the number of entities in the roster.")
         keep(self, min_entities=whole("min_entities", self.min_entities, least=1, most=max(1, contributors)))
-        stated = {one.name: getattr(self, one.name) for one in fields_of(self)}
+        stated = {name: getattr(self, name) for name in _names(type(self))}
         keep(self, **resolve(stated, tuple(entity.name for entity in self.contributors)))
         if self.mechanism is Mechanism.MOMENTS:
             rhos_of(self)
@@ -160,12 +160,12 @@ class Manifest:
 
     @property
     def honest(self) -> int:
-        """The least number of shares in a visible sum whose noise nobody who sees it knows."""
+        """The least number of shares in a visible sum whose noise is unknown to everybody who sees the sum."""
         return self.fewest - self.colluding if self.is_secure and self.fewest and self.colluding else 1
 
     @property
     def needed(self) -> int:
-        """How many contributors must be left for the run to go on."""
+        """The number of contributors that the run needs to go on."""
         return self.min_entities if self.fewest is None else max(self.min_entities, self.fewest)
 
     @property
@@ -206,27 +206,26 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as values for JSON."""
-        return {"kind": "manifest", "version": VERSION, **_written(self)}
+        return {"kind": "manifest", "version": VERSION, **_to_plain(self)}
 
     @classmethod
     def from_json(cls, value: object) -> "Manifest":
         """The manifest that ``to_json`` wrote, with every number stated; InvalidMessage for anything else."""
-        found = dict(values.members(value, "a manifest", ("kind", "version", *_names(cls))))
-        if (found.pop("kind"), found.pop("version")) != ("manifest", VERSION):
+        parts = dict(values.members(value, "a manifest", ("kind", "version", *_names(cls))))
+        if (parts.pop("kind"), parts.pop("version")) != ("manifest", VERSION):
             raise InvalidMessage(f"expected a manifest of the protocol {VERSION}.")
-        if found["shares"] is not None:
-            found["shares"] = tuple(values.listed(found["shares"], "$.shares"))
-        roster = values.listed(found["roster"], "$.roster")
+        if parts["shares"] is not None:
+            parts["shares"] = tuple(values.listed(parts["shares"], "$.shares"))
+        roster = values.listed(parts["roster"], "$.roster")
         try:
-            found["roster"] = tuple(Member.from_json(entity) for entity in roster)
-            manifest = cls(**found)
+            parts["roster"] = tuple(Member.from_json(entity) for entity in roster)
+            manifest = cls(**parts)
         except InvalidMessage:
             raise
         except InvalidParameter as problem:
             raise InvalidMessage(f"a manifest that cannot be run: {str(problem).partition(': ')[2]}") from None
-        if canonical(manifest.to_json()) != canonical(
-            value
-        ):  # a default left open, or 1 for 1.0, would be a second hash
+        # A default left open, or 1 for 1.0, would give the same run a second hash.
+        if canonical(manifest.to_json()) != canonical(value):
             raise InvalidMessage("expected every number of the manifest to be stated, as tacit writes it.")
         return manifest
 
@@ -265,14 +264,14 @@ def checked_roster(roster: object) -> tuple[Member, ...]:
     """``roster`` as a tuple, if its members have different names and keys and at least one contributes."""
     if not isinstance(roster, (tuple, list)) or not all(isinstance(entity, Member) for entity in roster):
         raise InvalidParameter("a roster is a tuple of Members: Member(name, public key in hexadecimal digits).")
-    found = tuple(roster)
-    if len(found) > MOST_ENTITIES:
+    members = tuple(roster)
+    if len(members) > MOST_ENTITIES:
         raise InvalidParameter(f"a roster has at most {MOST_ENTITIES:,} members.")
-    if len({entity.name for entity in found}) < len(found) or len({entity.key for entity in found}) < len(found):
+    if min(len({entity.name for entity in members}), len({entity.key for entity in members})) < len(members):
         raise InvalidParameter("every member of a roster has a name and a key of its own.")
-    if not any(entity.contributes for entity in found):
+    if not any(entity.contributes for entity in members):
         raise InvalidParameter("a roster needs at least one contributor.")
-    return found
+    return members
 
 
 def entity_name(value: object) -> str:
@@ -323,17 +322,17 @@ def warnings_of(manifest: "Manifest") -> tuple[str, ...]:
 
 def _assumptions(manifest: "Manifest") -> frozenset[str]:
     each = manifest.entities_each
-    found = {"no user is in two entities" if each == 1 else f"no user is in more than {each} entities"}
+    assumptions = {"no user is in two entities" if each == 1 else f"no user is in more than {each} entities"}
     if manifest.honest > 1:
-        found |= {
+        assumptions |= {
             "only the sum of the shares is seen",
             f"at least {manifest.honest} shares in it have noise that the adversary does not know",
         }
-    return frozenset(found)
+    return frozenset(assumptions)
 
 
 def _moments(manifest: "Manifest") -> list[str]:
-    """A warning if no head of items can stand out: ``needed`` items must each have a popularity above three deviations of noise.
+    """A warning if no head of items can stand out: ``needed`` items must each have a popularity above three sds of the noise.
 
     The entries of a unit row on n items add up to at most sqrt(n), so the least popular of ``needed`` items has at most
     users / sqrt(needed), if all users had just these. With fewer than 20 needed, users are taken to have 20 items each.
@@ -364,31 +363,31 @@ def _prototypes(manifest: "Manifest") -> list[str]:
     if manifest.mechanism is Mechanism.TREE and manifest.delta is not None:
         radius = min(bound * math.sqrt(each), manifest.l2_bound or math.inf)
         noise = math.sqrt(2.0) * radius / math.sqrt(rho_for(manifest.epsilon, manifest.delta) / 2.0)
-    found = []
+    warnings = []
     signal = manifest.users / k * row / manifest.items
     if signal <= noise:
-        found.append(
+        warnings.append(
             f"no information at this budget: about {manifest.users / k:,.0f} users for each prototype have column sums of "
             f"{signal:.3g} at most on average, and their noise is {noise:.3g}. Raise epsilon, lower k or the bounds of a row."
         )
     if manifest.users < USERS_EACH * k:
-        found.append(
+        warnings.append(
             f"entities of about {manifest.users:,} users are too small to contribute {k} prototypes ({USERS_EACH} users for each): "
             "give them the role of a receiver, or lower k."
         )
-    return found
+    return warnings
 
 
 def _names(cls: type[Any]) -> tuple[str, ...]:
-    return tuple(one.name for one in fields_of(cls))
+    return tuple(each.name for each in fields_of(cls))
 
 
-def _written(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """A manifest or a member as values for JSON, by its fields."""
     if isinstance(value, (Manifest, Member)):
-        return {one.name: _written(getattr(value, one.name)) for one in fields_of(value)}
+        return {name: _to_plain(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, tuple):
-        return [_written(one) for one in value]
+        return [_to_plain(part) for part in value]
     return value.value if isinstance(value, StrEnum) else value
 
 

@@ -75,7 +75,7 @@ class Code(StrEnum):
 
 
 class Refused(InvalidMessage):
-    """A reply that is not taken. ``reason`` is its code. The error shows nothing of the reply."""
+    """Raised for a reply that the coordinator refuses. ``reason`` is its code. The error shows nothing of the reply."""
 
     def __init__(self, reason: Code, detail: str | None = None) -> None:
         super().__init__(f"the reply is refused: {reason.value}.")
@@ -118,9 +118,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedModel:
-    """What everybody gets at the end of a run: ``factors``, one row of numbers of at least 0 for each item, or ``moments``.
+    """The model that everybody gets at the end of a run: ``factors``, a row of numbers of at least 0 per item, or ``moments``.
 
-    All of it follows from releases and costs nothing more. ``informed`` is False if the releases hold no information at this
+    It follows from releases alone and costs nothing more. ``informed`` is False if the releases hold no information at this
     budget: entities then use their own rows alone. ``number`` counts the models of a run, ``contributors`` the replies in it.
     Entities can compare ``hash`` to check that they all got the same model.
     """
@@ -229,20 +229,20 @@ def read_sender(data: bytes, manifest: Manifest) -> tuple[Frame, str, str]:
     if header["run"] != manifest.run:
         raise Refused(Code.OTHER_RUN)
     sender = header["from"]
-    known = manifest.member(sender) if isinstance(sender, str) else None
-    if known is None:
+    entity = manifest.member(sender) if isinstance(sender, str) else None
+    if entity is None:
         raise Refused(Code.UNKNOWN_ENTITY)
     try:
-        frame.verify(bytes.fromhex(known.key))
+        frame.verify(bytes.fromhex(entity.key))
     except InvalidMessage:
         raise Refused(Code.WRONG_SIGNATURE) from None
-    if not known.contributes:
+    if not entity.contributes:
         raise Refused(Code.RECEIVER)
     if header["catalogue"] != manifest.catalogue:
         raise Refused(Code.WRONG_CATALOGUE)
     if header["stage"] not in manifest.stages:
         raise Refused(Code.UNKNOWN_STAGE)
-    return frame, known.name, header["stage"]
+    return frame, entity.name, header["stage"]
 
 
 def read_reply(frame: Frame, manifest: Manifest, head: int = 0) -> Reply:
@@ -323,10 +323,10 @@ class _StepHeader(Struct, forbid_unknown_fields=True):
 
 def _head(frame: Frame, items: int) -> NDArray[np.int64]:
     """Items in ascending order, each once."""
-    found = frame.arrays.get(HEAD)
-    if set(frame.arrays) != {HEAD} or found is None or found.dtype != np.dtype("<u4") or found.ndim != 1:
+    array = frame.arrays.get(HEAD)
+    if set(frame.arrays) != {HEAD} or array is None or array.dtype != np.dtype("<u4") or array.ndim != 1:
         raise InvalidMessage("expected indices of items at $.arrays.head.")
-    head = found.astype(np.int64)
+    head = array.astype(np.int64)
     if not 1 <= len(head) <= min(MOST_HEAD, items) or head[-1] >= items or (np.diff(head) <= 0).any():
         raise InvalidMessage(
             f"expected 1 to {min(MOST_HEAD, items)} indices of items, ascending, below {items}, at $.arrays.head."
@@ -348,10 +348,10 @@ class _ModelHeader(Struct, forbid_unknown_fields=True):
 
 
 def _factors(frame: Frame, manifest: Manifest) -> NDArray[np.float32]:
-    found = frame.array("factors", "f4", (manifest.items, manifest.rank or 0))
-    if set(frame.arrays) != {"factors"} or not np.isfinite(found).all() or (found < 0.0).any():
+    factors = frame.array("factors", "f4", (manifest.items, manifest.rank or 0))
+    if set(frame.arrays) != {"factors"} or not np.isfinite(factors).all() or (factors < 0.0).any():
         raise InvalidMessage("expected finite factors of at least 0.")
-    return found
+    return factors
 
 
 def _moments(header: _ModelHeader, frame: Frame, manifest: Manifest) -> SharedMoments:

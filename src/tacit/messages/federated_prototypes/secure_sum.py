@@ -1,4 +1,4 @@
-"""The messages of secure sums.
+"""The messages of secure sums. Each message of an entity is a frame signed with its key in the manifest.
 
 For each upload:
 
@@ -100,14 +100,14 @@ class MaskedUpload:
     def read(cls, session: SumSession, data: bytes, upload: str, sharers: Iterable[str], cells: int) -> "MaskedUpload":
         """The message, if it is of this upload, of this length, and masked against these entities."""
         frame, entity = _read_secure(session, data, "masked", ("upload", "sharers"), ("values",))
-        _same(frame, "upload", upload)
-        _same(frame, "sharers", session.digest(sharers))
+        _require_same(frame, "upload", upload)
+        _require_same(frame, "sharers", session.digest(sharers))
         return cls(entity, upload, frame.array("values", "u8", (cells,)))
 
 
 @dataclass(frozen=True, slots=True)
 class UnmaskingShares:
-    """The shares that one entity gives when an upload closes: of the seed of each survivor, of the masking key of each other."""
+    """The shares that one entity gives when an upload closes: of a survivor's seed, or of another entity's masking key."""
 
     entity: str
     upload: str
@@ -126,8 +126,8 @@ class UnmaskingShares:
         """The message, if it is about this upload and these survivors."""
         names = sorted(sharers)
         frame, entity = _read_secure(session, data, "unmask", ("upload", "survivors"), ("shares",))
-        _same(frame, "upload", upload)
-        _same(frame, "survivors", session.digest(survivors))
+        _require_same(frame, "upload", upload)
+        _require_same(frame, "survivors", session.digest(survivors))
         rows = frame.array("shares", "u1", (len(names), SHARE_BYTES))
         return cls(entity, upload, {name: row.tobytes() for name, row in zip(names, rows, strict=True)})
 
@@ -176,9 +176,9 @@ def _read_secure(
     header = values.members(
         frame.header, f"a message of the kind secure-{kind}", ("kind", "version", "run", "entity", *names)
     )
-    _same(frame, "kind", f"secure-{kind}")
-    _same(frame, "version", VERSION)
-    _same(frame, "run", session.run)
+    _require_same(frame, "kind", f"secure-{kind}")
+    _require_same(frame, "version", VERSION)
+    _require_same(frame, "run", session.run)
     entity = header["entity"]
     if not isinstance(entity, str) or entity not in session.roster:
         raise InvalidMessage("the sender is not an entity of this run.")
@@ -188,7 +188,7 @@ def _read_secure(
     return frame, entity
 
 
-def _same(frame: Frame, name: str, expected: str) -> None:
+def _require_same(frame: Frame, name: str, expected: str) -> None:
     if frame.header[name] != expected:
         raise InvalidMessage(f"$.{name} belongs to another message, stage or run.")
 

@@ -42,14 +42,8 @@ class Regulariser(StrEnum):
 # Defaults
 DELTA = 1e-6
 PART = 0.15  # of rho, for the popularity
-SHARES = (
-    0.10,
-    0.10,
-    0.05,
-    0.20,
-    0.55,
-    0.0,
-)  # of epsilon: candidates, swaps, counts, selection, values, the last choice
+# Of epsilon: for candidates, swaps, counts, selection, values and the last choice.
+SHARES = (0.10, 0.10, 0.05, 0.20, 0.55, 0.0)
 FINAL = 0.10  # for the last choice among several trials, taken from the values
 DEPTH, LLOYD = 12, 2  # of a tree
 RANK, RIDGE = 10, 0.05
@@ -93,23 +87,23 @@ def resolve(stated: Mapping[str, Any], contributors: tuple[str, ...]) -> dict[st
     if mechanism is Mechanism.MOMENTS:
         return _moments(stated, contributors)
     is_grid = mechanism is Mechanism.GRID
-    found = _row_bounds(stated, MOST_K_GRID if is_grid else MOST_K_TREE) | _factors(stated)
-    _require_bounds(found)
+    terms = _row_bounds(stated, MOST_K_GRID if is_grid else MOST_K_TREE) | _factors(stated)
+    _require_bounds(terms)
     if is_grid:
-        found |= _grid(stated)
-        _require_grid(found, stated["items"], stated["users"], stated["epsilon"])
+        terms |= _grid(stated)
+        _require_grid(terms, stated["items"], stated["users"], stated["epsilon"])
     else:
-        found |= _tree(stated)
-        _require_tree(found, stated["epsilon"])
-    is_sparse = is_grid and found["picked"] < stated["items"]
-    each = 2 * found["picked"] if is_sparse else stated["items"]
-    _require_sizes(found["k"], each, stated["items"], len(contributors))
-    return found
+        terms |= _tree(stated)
+        _require_tree(terms, stated["epsilon"])
+    is_sparse = is_grid and terms["picked"] < stated["items"]
+    each = 2 * terms["picked"] if is_sparse else stated["items"]
+    _require_sizes(terms["k"], each, stated["items"], len(contributors))
+    return terms
 
 
 def _moments(stated: Mapping[str, Any], contributors: tuple[str, ...]) -> dict[str, Any]:
     aggregation = member("aggregation", Aggregation, _or(stated["aggregation"], Aggregation.SECURE))
-    found: dict[str, Any] = {
+    terms: dict[str, Any] = {
         "delta": probability("delta", _or(stated["delta"], DELTA)),
         "part": probability("part", _or(stated["part"], PART)),
         "aggregation": aggregation,
@@ -118,7 +112,7 @@ def _moments(stated: Mapping[str, Any], contributors: tuple[str, ...]) -> dict[s
     if aggregation is Aggregation.NONE:
         if fewest is not None or stated["colluding"] is not None:
             raise InvalidParameter("fewest and colluding belong to secure aggregation: leave them out.")
-        return found
+        return terms
     names = tuple(sorted(contributors))
     colluding = whole("colluding", _or(stated["colluding"], 1), least=1)
     if fewest is not None and whole("fewest", fewest, least=1) - colluding < 1:
@@ -129,7 +123,7 @@ def _moments(stated: Mapping[str, Any], contributors: tuple[str, ...]) -> dict[s
         # The fewest that is safe would need the most noise. Few runs lose more than a tenth of their contributors.
         fewest = max(least_fewest(len(names), colluding), -(-9 * len(names) // 10))
     plan = SumPlan(names, fewest, colluding)  # refuses sums that a dishonest coordinator could unmask
-    return found | {"colluding": plan.colluding, "fewest": plan.fewest}
+    return terms | {"colluding": plan.colluding, "fewest": plan.fewest}
 
 
 def _row_bounds(stated: Mapping[str, Any], most_k: int) -> dict[str, Any]:
@@ -207,45 +201,45 @@ def _or(value: Any, default: Any) -> Any:
     return default if value is None else value
 
 
-def _require_bounds(found: Mapping[str, Any]) -> None:
+def _require_bounds(terms: Mapping[str, Any]) -> None:
     """Raises InvalidParameter for bounds that turn every row into 0, and for values that no reply can carry."""
-    if not LEAST_VALUE <= found["value_bound"] <= MOST_VALUE:
+    if not LEAST_VALUE <= terms["value_bound"] <= MOST_VALUE:
         raise InvalidParameter(
             f"value_bound must be from {LEAST_VALUE:.3g} to {MOST_VALUE:.3g}: values are sent as 32-bit floats. Scale them."
         )
-    l1, squares = _norms(found)
+    l1, squares = _norms(terms)
     if l1 < 1 or squares < 1:
         raise InvalidParameter(
             f"l1_bound and l2_bound must be at least value_bound / {STEPS}: below that every row becomes 0."
         )
 
 
-def _require_grid(found: Mapping[str, Any], items: int, users: int, epsilon: float) -> None:
+def _require_grid(terms: Mapping[str, Any], items: int, users: int, epsilon: float) -> None:
     """Raises InvalidParameter for noise that a grid cannot draw. A user's steps share epsilon; each trial has its part."""
     if users > MOST_GRID_USERS:
         raise InvalidParameter(f"'grid' is for at most {MOST_GRID_USERS:,} users.")
-    shares = [Fraction(share) for share in found["shares"]]
-    each = Fraction(epsilon) / sum(shares) / found["trials"]
+    shares = [Fraction(share) for share in terms["shares"]]
+    each = Fraction(epsilon) / sum(shares) / terms["trials"]
     candidates, _, count, select, values, _ = (each * share for share in shares)
-    if found["picked"] >= items:  # nothing is selected
+    if terms["picked"] >= items:  # nothing is selected
         values += select
-    row = min(_norms(found)[0], found["picked"] * STEPS)
-    _require_scales(found["depth"] / candidates, 1 / count, row / values)
+    row = min(_norms(terms)[0], terms["picked"] * STEPS)
+    _require_scales(terms["depth"] / candidates, 1 / count, row / values)
 
 
-def _require_tree(found: Mapping[str, Any], epsilon: float) -> None:
+def _require_tree(terms: Mapping[str, Any], epsilon: float) -> None:
     """Raises InvalidParameter for rows too long for exact products, and for noise that a tree cannot draw."""
-    squares = _norms(found)[1]
+    squares = _norms(terms)[1]
     if squares > _LONGEST:
         raise InvalidParameter(
             "the L2 bound of a row is above 2^24 steps of a value, and products would not be exact: give a lower l2_bound."
         )
-    rho = Fraction(rho_for(epsilon_within(epsilon, found["delta"]), found["delta"]))
-    tree = rho / 2 if found["lloyd"] else rho
-    variances = [(found["depth"] + 1) / (2 * _COUNTS * tree), squares / (2 * (1 - _COUNTS) * tree)]
-    if found["lloyd"]:
+    rho = Fraction(rho_for(epsilon_within(epsilon, terms["delta"]), terms["delta"]))
+    tree = rho / 2 if terms["lloyd"] else rho
+    variances = [(terms["depth"] + 1) / (2 * _COUNTS * tree), squares / (2 * (1 - _COUNTS) * tree)]
+    if terms["lloyd"]:
         pair = math.isqrt(squares) ** 2 + squares
-        variances.append(pair * found["lloyd"] / (2 * (rho - tree)))
+        variances.append(pair * terms["lloyd"] / (2 * (rho - tree)))
     _require_scales(*(Fraction(math.isqrt(math.floor(variance)) + 1) for variance in variances))
 
 
@@ -265,14 +259,14 @@ def _require_sizes(k: int, each: int, items: int, contributors: int) -> None:
         )
 
 
-def _norms(found: Mapping[str, Any]) -> tuple[int, int]:
+def _norms(terms: Mapping[str, Any]) -> tuple[int, int]:
     """The largest L1 norm of a row, and its largest squared L2 norm, in steps of value_bound / 2^16."""
-    step = Fraction(found["value_bound"]) / STEPS
-    l1, squares = found["items_each"] * STEPS, None
-    if found["l1_bound"] is not None:
-        l1 = min(l1, math.floor(Fraction(found["l1_bound"]) / step))
-    if found["l2_bound"] is not None:
-        squares = math.floor((Fraction(found["l2_bound"]) / step) ** 2)
+    step = Fraction(terms["value_bound"]) / STEPS
+    l1, squares = terms["items_each"] * STEPS, None
+    if terms["l1_bound"] is not None:
+        l1 = min(l1, math.floor(Fraction(terms["l1_bound"]) / step))
+    if terms["l2_bound"] is not None:
+        squares = math.floor((Fraction(terms["l2_bound"]) / step) ** 2)
     return l1, l1 * STEPS if squares is None else min(l1 * STEPS, squares)
 
 

@@ -465,16 +465,16 @@ var Catalogue = class _Catalogue {
     return this.titles?.[this.#indices.get(id) ?? -1] ?? String(id);
   }
   /** The index of an item in `ids`. */
-  place(id) {
+  indexOf(id) {
     return this.#indices.get(id);
   }
   /** The index of the item with this number on the wire. The number is the id if all ids are non-negative integers, else the index. */
-  placeOfNumber(number) {
+  indexOfNumber(number) {
     if (this.#numbered) return this.#indices.get(Number(number));
     return number < BigInt(this.ids.length) ? Number(number) : void 0;
   }
   /** The index of the item with this id as a text, as offers name it. */
-  placeOfText(item) {
+  indexOfText(item) {
     if (typeof this.ids[0] === "string") return this.#indices.get(item);
     return String(Number(item)) === item ? this.#indices.get(Number(item)) : void 0;
   }
@@ -486,12 +486,12 @@ function scorerOf(parts, catalogue) {
     if (!part.kind.startsWith("linear-map") || part.dimension !== catalogue.dimension) return null;
     const own = part.rows();
     part.items.forEach((number, position) => {
-      const index = catalogue.placeOfNumber(number);
+      const index = catalogue.indexOfNumber(number);
       if (index !== void 0) rows.set(index, own[position]);
     });
   }
   return (features, items) => items.map((item) => {
-    const row = rows.get(catalogue.placeOfText(item) ?? -1);
+    const row = rows.get(catalogue.indexOfText(item) ?? -1);
     return row === void 0 ? null : linearEstimates([row], features)[0];
   });
 }
@@ -606,7 +606,7 @@ var Client = class {
     if (answer.status === 200) return OUTCOMES.find((known) => known === outcome) ?? "pending";
     return isTransient(answer.status) || codeOf(answer) === null ? "pending" : "refused";
   }
-  /** Loads all parts of the server's public model, whatever will be chosen. Returns null if they are of different versions. */
+  /** Loads all parts of the server's public model, for any later choice. Returns null if they have different versions. */
   async scorer() {
     const part = (number) => this.#get(`/v1/private-selection/scorer?part=${number}`, BINARY);
     const first = await part(0);
@@ -1181,7 +1181,7 @@ async function ask(eta, context) {
   const memo = await ledger.stored(subject, id);
   if (memo !== null) return { signal: Signal.fromBytes(memo), from: "memo" };
   try {
-    return await inTurn(`tacit ${ledger.database.db.name} ${subject} ${id}`, () => release(id, cost, eta, context));
+    return await runInTurn(`tacit ${ledger.database.db.name} ${subject} ${id}`, () => release(id, cost, eta, context));
   } catch (problem) {
     if (!(problem instanceof TacitError && problem.code === "budget-exhausted")) throw problem;
   }
@@ -1196,7 +1196,7 @@ async function release(id, cost, eta, { ledger, subject, features, noise }) {
   const kept = await ledger.keep(subject, id, drawn);
   return { signal: Signal.fromBytes(kept), from: kept === drawn ? "fresh" : "memo" };
 }
-function inTurn(name, work) {
+function runInTurn(name, work) {
   const locks = globalThis.navigator?.locks;
   return locks === void 0 ? work() : locks.request(name, work);
 }
@@ -1216,7 +1216,7 @@ function pick(reply, features, t = 1) {
 }
 function slateOf(reply, catalogue) {
   return reply.items.map((number) => {
-    const index = catalogue.placeOfNumber(number);
+    const index = catalogue.indexOfNumber(number);
     if (index === void 0) throw invalidMessage("the slate has an item that this catalogue lacks: load the server's catalogue again.");
     return index;
   });
@@ -1587,7 +1587,7 @@ var Delegate = class _Delegate {
     }
   }
   #indexOf(item) {
-    const index = this.catalogue.place(item);
+    const index = this.catalogue.indexOf(item);
     if (index === void 0) throw unknownName("no such item in this catalogue: look it up with catalogue.find(text).");
     return index;
   }
@@ -1600,12 +1600,12 @@ var ConsentGuard = class {
     this.database = database;
     this.profile = profile;
   }
-  #seen = 0;
-  // the last revocation when the profile was started
+  #lastRevocation = 0;
+  // when the profile was started
   #reading = Promise.resolve();
   /** Notes that an empty profile got its first rating: earlier revocations do not apply to it. */
   startProfile() {
-    const read2 = async (stores) => void (this.#seen = (await consentOf(stores)).revoked);
+    const read2 = async (stores) => void (this.#lastRevocation = (await consentOf(stores)).revoked);
     this.#reading = this.database.transact("readonly", read2).catch(() => void 0);
   }
   /** Returns whether the user consents now. Wipes a profile that was started before their last revocation. */
@@ -1616,7 +1616,7 @@ var ConsentGuard = class {
   /** The same within a transaction. */
   async checkIn(stores) {
     const { granted, revoked } = await consentOf(stores);
-    if (revoked > this.#seen) this.profile.wipe();
+    if (revoked > this.#lastRevocation) this.profile.wipe();
     return granted;
   }
 };

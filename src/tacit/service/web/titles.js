@@ -12,7 +12,7 @@
  * @param {ItemId} item
  */
 export function placeOf(catalogue, item) {
-  return catalogue.place(item) ?? catalogue.placeOfText(String(item)) ?? -1;
+  return catalogue.indexOf(item) ?? catalogue.indexOfText(String(item)) ?? -1;
 }
 
 /** @param {Catalogue} catalogue @param {ItemId} item */

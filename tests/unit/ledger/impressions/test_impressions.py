@@ -14,9 +14,9 @@ from tacit.errors import (
     LedgerDamaged,
 )
 from tacit.ledger.budgets import MOST
-from tacit.ledger.chain import DAY, digest, lane_of
+from tacit.ledger.chain import DAY, digest, lane_of, lane_of_digest
 from tacit.ledger.impressions import ImpressionLedger, Report
-from tacit.ledger.tally import MOST_MICROS, Counted, ItemTotal, lane_of_impression, month
+from tacit.ledger.tally import MOST_MICROS, Counted, ItemTotal, month
 from tests.unit.ledger.impression_reference import faults, rows
 from tests.unit.ledger.impressions_made import Hands, kinds, number
 
@@ -37,7 +37,7 @@ def test_every_impression_has_a_number_of_its_own_in_the_lane_of_its_id(ledger: 
     outcomes = {id: ledger.report(id, "apple", 1) for id in (f"id-{i}" for i in range(30))}
     assert len({counted.number for counted in outcomes.values()}) == 30
     assert all(counted.number % lanes == lane_of(id, lanes) for id, counted in outcomes.items())
-    assert all(lane_of_impression(digest(id), lanes) == lane_of(id, lanes) for id in outcomes)
+    assert all(lane_of_digest(digest(id), lanes) == lane_of(id, lanes) for id in outcomes)
     assert {item for (item,) in rows(path, "SELECT lane FROM accounts")} == set(range(lanes))
 
 
