@@ -116,8 +116,8 @@ class ValidReplacements:
         sources = _codes_of("sources", self.sources, listed.source)
         candidates = _codes_of("candidates", self.candidates, listed.target)
         mechanism = affordable(candidates.size, sources.size, request, account.terms.accounting, pure=not account.delta)
-        guarantee = account.promised(mechanism.guarantee, (*listed.assumed, SERVED, NOT_THE_RECOMMENDER))
-        account.require_size(listed.id_bytes + _CODE * sources.size + len(account.packed(guarantee.to_json())))
+        guarantee = account.promise(mechanism.guarantee, (*listed.assumed, SERVED, NOT_THE_RECOMMENDER))
+        account.require_size(listed.id_bytes + _CODE * sources.size + len(account.pack(guarantee.to_json())))
         digest = account.digest(
             self.name, mechanism, graph, listed.digest, sources.tobytes().hex(), candidates.tobytes().hex()
         )
@@ -126,9 +126,9 @@ class ValidReplacements:
 
         def draw() -> bytes:
             scores = graph.x_sim(listed.read(self.least), listed.n_source).values[sources][:, candidates]
-            drawn = account.stated(mechanism.release(scores, noise), guarantee)
+            drawn = account.restate(mechanism.release(scores, noise), guarantee)
             table = Replacements.from_release(drawn, *ids, bounds)
-            return account.packed(table.to_json())
+            return account.pack(table.to_json())
 
         release_id = request.release_id(self.name, digest)
         return Replacements.from_json(account.release(release_id, RequestDigest(digest), guarantee, draw))
