@@ -139,7 +139,7 @@ class SampledGaussian:
         image = np.empty(table.shape, dtype=np.int64)
         for first in range(0, len(table), 1 + _CELLS // self.dimension):
             part = image[first : first + 1 + _CELLS // self.dimension]
-            np.clip(_wide(table[first : first + len(part)]), -most, most, out=part)
+            np.clip(_as_int64(table[first : first + len(part)]), -most, most, out=part)
             for row, square in enumerate(np.einsum("ij,ij->i", part, part).tolist()):
                 if square > most * most:
                     # |cell| * most / norm, rounded down: the norm of the result is at most ``most``, with no float in the way
@@ -159,8 +159,8 @@ class SampledGaussian:
         return table
 
 
-def _wide(table: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """As int64; larger numbers become the largest int64."""
+def _as_int64(table: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Whole numbers as int64; larger numbers become the largest int64."""
     if table.dtype == np.uint64:
         table = np.minimum(table, np.uint64(np.iinfo(np.int64).max))
     return table.astype(np.int64)
