@@ -117,7 +117,7 @@ class CuratorAccount(Account[RequestDigest, Any]):
             raise InvalidParameter("a release promises less than was charged for it: it is not sent.") from None
 
     def require_room(self, id_bytes: NDArray[np.int64], named: int, numbers: int, guarantee: Guarantee) -> None:
-        """Refuses a message that may be too long to keep, before it is charged: ``named`` of the ids, and so many numbers."""
+        """Refuses a message of ``named`` ids and ``numbers`` numbers if it may be too long to keep. Call it before the charge."""
         most = int(id_bytes[-named:].sum()) + _NUMBER * numbers + len(self.pack(guarantee.to_json())) + _FRAME
         if named > MOST_ITEMS or most > MOST_BYTES:
             raise InvalidParameter(
@@ -126,7 +126,7 @@ class CuratorAccount(Account[RequestDigest, Any]):
             )
 
     def require_size(self, most: int) -> None:
-        """Refuses a message of up to ``most`` bytes that may be too long to keep, before it is charged."""
+        """Refuses a message of up to ``most`` bytes if it may be too long to keep. Call it before the charge."""
         if most + _FRAME > MOST_BYTES:
             raise InvalidParameter(
                 f"a release of so many items may be longer than what a ledger keeps ({MOST_BYTES:,} bytes): leave items out of "

@@ -31,9 +31,9 @@ from tacit.curator.training import (
     require,
 )
 from tacit.guarantees import Guarantee
-from tacit.guarantees.sampled_gaussian import checked_rate
 from tacit.mechanisms import SYSTEM_NOISE, Noise, SampledGaussian
 from tacit.mechanisms.inputs import STEPS
+from tacit.mechanisms.sampled_gaussian import checked_rate
 from tacit.models.scorers import BEST_RATING as TOP
 
 __all__ = ["train_privately"]

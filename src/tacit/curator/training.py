@@ -242,9 +242,8 @@ def check_rows_by_user(rows: RowsByUser, n_users: int) -> None:
     It does not look at the content of rows: an error about it would reveal something about a user (see `private_training`).
     """
     kinds = zip(rows, ("iu", "iu", "iuf"), strict=True)
-    if not all(
-        _of_kind(column, kind) and column.ndim == 1 for column, kind in kinds
-    ):  # types are public, contents are not
+    # types are public, contents are not
+    if not all(_of_kind(column, kind) and column.ndim == 1 for column, kind in kinds):
         raise InvalidInput(
             "starts, items and values must be numpy arrays of one axis: whole numbers, whole numbers (item codes), and ratings."
         )

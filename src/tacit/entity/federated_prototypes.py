@@ -377,9 +377,8 @@ def _arrays(prototypes: Prototypes, manifest: Manifest) -> Arrays:
     sizes = np.nan_to_num(prototypes.sizes).astype(np.float32)
     if "index" not in forms:
         return {"sizes": sizes, "values": _clip(np.nan_to_num(prototypes.centres), bound)}
-    index = np.stack(
-        [np.flatnonzero(~np.isnan(row)) for row in prototypes.centres]
-    )  # raises unless all have the same number
+    # raises unless all have the same number of cells
+    index = np.stack([np.flatnonzero(~np.isnan(row)) for row in prototypes.centres])
     values = np.take_along_axis(prototypes.centres, index, axis=1)
     return {"sizes": sizes, "index": index.astype(np.uint32), "values": _clip(values, bound)}
 

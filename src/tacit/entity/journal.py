@@ -221,9 +221,7 @@ def require_reached(
     """
     noted, ids = _noted_mark(journal, subject), journal.ids(_prefix(subject))
     records = 0
-    if (
-        noted is None and journal.highest_mark("") is None
-    ):  # no mark of any subject: each record of a release followed a charge
+    if noted is None and journal.highest_mark("") is None:  # no mark at all: each record of a release followed a charge
         records = journal.count(_RELEASES)
     mark = now()
     reached = mark.charges >= records and (noted is None or mark.reaches(noted))

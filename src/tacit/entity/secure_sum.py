@@ -191,9 +191,8 @@ class SecureParty:
 
     def _parcels(self, peers: Mapping[str, PublicKeys]) -> dict[str, bytes]:
         plan = self.session.plan
-        secrets = [
-            secret for pair in zip(self.seeds, self.masking, strict=True) for secret in pair
-        ]  # in the order of _share
+        # in the order that `_share` reads
+        secrets = [secret for pair in zip(self.seeds, self.masking, strict=True) for secret in pair]
         dealt = [split(secret, plan.threshold, len(plan.names)) for secret in secrets]
         parcels = {}
         for holder, keys in peers.items():

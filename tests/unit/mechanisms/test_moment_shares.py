@@ -118,7 +118,7 @@ def test_blocks_of_rows_and_of_columns_make_the_same_sums(
     popularity, vector = popularity_sums(rows, 23), gram_sums(rows, 23, head)
     for block in (1, 2, 16, 17, 40):
         monkeypatch.setattr("tacit.mechanisms.moment_shares._ROWS", block)
-        monkeypatch.setattr("tacit.mechanisms.moment_shares._COLUMNS", block)
+        monkeypatch.setattr("tacit.mechanisms.rating_rows._COLUMNS", block)
         assert (popularity_sums(rows, 23) == popularity).all()
         assert (gram_sums(rows, 23, head) == vector).all()
 

@@ -216,7 +216,7 @@ def outcome(mechanism: TreePrototypes, answers: Any) -> tuple[Any, Any]:
 def test_prototypes_follow_from_the_noisy_answers_without_any_row(bounds: Any, rng: np.random.Generator) -> None:
     mechanism = tree(2.0, bounds=bounds)
     rows = groups(rng, 4000, bounds.items)
-    answers = mechanism.asked(rows, ReplayedNoise(7))
+    answers = mechanism.ask(rows, ReplayedNoise(7))
     made = outcome(mechanism, answers)
     assert len(answers.given) > 4
     assert np.array_equal(
@@ -227,9 +227,9 @@ def test_prototypes_follow_from_the_noisy_answers_without_any_row(bounds: Any, r
 
 def test_a_twin_whose_minimum_reads_the_exact_number_of_users_is_caught(rng: np.random.Generator) -> None:
     class Reads(TreePrototypes):
-        def computed(self, answers: Any) -> Any:
+        def compute(self, answers: Any) -> Any:
             object.__setattr__(self, "users", answers.rows.users)
-            return super().computed(answers)
+            return super().compute(answers)
 
         def minimum(self, users: int) -> float:
             return self.users / (2 * self.k)  # type: ignore[attr-defined, no-any-return]
@@ -237,7 +237,7 @@ def test_a_twin_whose_minimum_reads_the_exact_number_of_users_is_caught(rng: np.
     rows = groups(rng, 4000)
     for kind, same in ((TreePrototypes, True), (Reads, False)):
         mechanism = kind(BOX, 4, 4.0, DELTA)
-        answers = mechanism.asked(rows, ReplayedNoise(7))
+        answers = mechanism.ask(rows, ReplayedNoise(7))
         made = outcome(mechanism, answers)
         try:
             other = outcome(mechanism, replayed(answers.given, STEPS, rows=WholeRows(BOX.bounded(rows[:1500]))))

@@ -54,9 +54,8 @@ MOST_PEOPLE = 1 << 28  # likes of one item; if that many have room, there is not
 class Route(StrEnum):
     """How a slate is made from likes."""
 
-    TEMPERED = (
-        "tempered"  # totals of likes, and public features: k-DPP of diag(e^(theta s/2)) F F^T diag(e^(theta s/2))
-    )
+    # totals of likes, and public features: k-DPP of diag(e^(theta s/2)) F F^T diag(e^(theta s/2))
+    TEMPERED = "tempered"
     COUNTS = "counts"  # Laplace counts once; then any number of slates with public features
     NATURAL = "natural"  # popularity and similarity both private: k-DPP of sigma I + sum c c^T
     KERNEL = "kernel"  # sum c c^T with Gaussian noise once; then any number of slates

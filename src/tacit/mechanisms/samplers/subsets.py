@@ -92,9 +92,8 @@ def _settle(exponents: Sequence[Fraction | None], prefix: int, noise: Noise) -> 
             begins = high_sum << known  # the stretch of this item surely contains [begins, ends)
             low_sum, high_sum = low_sum + low, high_sum + high
             ends = low_sum << known
-            if begins <= start and (
-                end <= ends or item == last
-            ):  # U never reaches the total, the end of the last stretch
+            # the last stretch ends with the total, which U never reaches
+            if begins <= start and (end <= ends or item == last):
                 return item
         prefix = (prefix << 64) | bits(noise, 64)
         known += 64
