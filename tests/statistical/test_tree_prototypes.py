@@ -28,7 +28,7 @@ def answers_of(kind: type[NoisyAnswers], noise: Any) -> dict[str, Any]:
     found: dict[str, list[Any]] = {}
     codes, leaves = np.arange(1 << DEPTH), 1 << DEPTH
     while not found or min(sum(part.size for part in parts) for parts in found.values()) < DRAWS:
-        nobody = MECHANISM.asked([], noise)
+        nobody = MECHANISM.ask([], noise)
         answers = kind(MECHANISM, nobody.rows, noise)
         for level in range(DEPTH + 1):
             found.setdefault(f"counts {level}", []).append(answers.counts(level, codes, leaves))
@@ -107,7 +107,7 @@ def test_a_twin_that_spares_noise_is_caught(twin: type[NoisyAnswers], caught: se
 
 
 def test_the_noise_of_different_numbers_is_independent(noise: Any) -> None:
-    answers = MECHANISM.asked([], noise)
+    answers = MECHANISM.ask([], noise)
     codes = np.arange(1 << DEPTH)
     drawn = np.stack([answers.counts(level, codes, codes.size) for level in range(DEPTH + 1)])
     drawn = np.concatenate([drawn, answers.sums(Tree(codes, np.zeros(codes.size))).T])
@@ -120,8 +120,8 @@ def test_a_whole_release_of_nobody_is_all_noise(noise: Any) -> None:
     mechanism = replace(MECHANISM, bounds=FeatureBox.cube(40))
     given: dict[str, list[Any]] = {}
     for _ in range(600):
-        answers = mechanism.asked([], noise)
-        mechanism.computed(answers)
+        answers = mechanism.ask([], noise)
+        mechanism.compute(answers)
         for place, (what, noisy) in enumerate(answers.given):
             given.setdefault(f"{place} {what}", []).append(noisy.ravel())
     assert set(given) == {"0 counts 0", "1 sums", "2 clusters", "3 clusters"}

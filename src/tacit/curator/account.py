@@ -101,12 +101,12 @@ class CuratorAccount(Account[RequestDigest, Any]):
         account.noise = noise
         return account
 
-    def promised(self, guarantee: Guarantee, assumptions: tuple[str, ...]) -> Guarantee:
+    def promise(self, guarantee: Guarantee, assumptions: tuple[str, ...]) -> Guarantee:
         """The guarantee that a release will carry with this account's noise. It is charged before anything is drawn."""
         stated = guarantee if guarantee.promises_nothing else guarantee.assuming(*assumptions)
         return promised(stated, self.noise)
 
-    def stated(self, release: Release[T], charged: Guarantee) -> Release[T]:
+    def restate(self, release: Release[T], charged: Guarantee) -> Release[T]:
         """The release under the guarantee that was charged.
 
         A release that promises less is a bug of the program: it raises InvalidParameter, and nothing leaves.
@@ -117,8 +117,8 @@ class CuratorAccount(Account[RequestDigest, Any]):
             raise InvalidParameter("a release promises less than was charged for it: it is not sent.") from None
 
     def require_room(self, id_bytes: NDArray[np.int64], named: int, numbers: int, guarantee: Guarantee) -> None:
-        """Refuses a message that may be too long to keep, before it is charged: ``named`` of the ids, and so many numbers."""
-        most = int(id_bytes[-named:].sum()) + _NUMBER * numbers + len(self.packed(guarantee.to_json())) + _FRAME
+        """Refuses a message of ``named`` ids and ``numbers`` numbers if it may be too long to keep. Call it before the charge."""
+        most = int(id_bytes[-named:].sum()) + _NUMBER * numbers + len(self.pack(guarantee.to_json())) + _FRAME
         if named > MOST_ITEMS or most > MOST_BYTES:
             raise InvalidParameter(
                 f"a message of {named:,} of these items may be longer than what is sent and kept ({MOST_ITEMS:,} items, "
@@ -126,7 +126,7 @@ class CuratorAccount(Account[RequestDigest, Any]):
             )
 
     def require_size(self, most: int) -> None:
-        """Refuses a message of up to ``most`` bytes that may be too long to keep, before it is charged."""
+        """Refuses a message of up to ``most`` bytes if it may be too long to keep. Call it before the charge."""
         if most + _FRAME > MOST_BYTES:
             raise InvalidParameter(
                 f"a release of so many items may be longer than what a ledger keeps ({MOST_BYTES:,} bytes): leave items out of "
@@ -137,7 +137,7 @@ class CuratorAccount(Account[RequestDigest, Any]):
         """A digest of public parameters; the ledger must not show what a person asked for."""
         return sha256("\n".join(map(repr, parts)).encode()).hexdigest()
 
-    def packed(self, message: dict[str, Any]) -> bytes:
+    def pack(self, message: dict[str, Any]) -> bytes:
         """A message as compact JSON."""
         return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
 

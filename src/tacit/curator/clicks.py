@@ -78,7 +78,7 @@ class ClickSum:
 
     def sums(self, reports: Iterable[tuple[str, str, int]]) -> NDArray[np.int64]:
         """The exact sums of (user, item, bit), over each user's first c reports. Private: they must not leave the aggregator."""
-        return self.mechanism.totals(self._placed(reports))
+        return self.mechanism.totals(self._clicks_by_position(reports))
 
     def pmf(self, released: int, total: int) -> float:
         """The probability that a sum of ``total`` clicks is released as ``released``."""
@@ -86,10 +86,10 @@ class ClickSum:
 
     def release(self, reports: Iterable[tuple[str, str, int]], noise: Noise = SYSTEM_NOISE) -> Release[ClickCounts]:
         """The noisy counts. Negative counts stay: cutting them off would raise every sum of small counts."""
-        release = self.mechanism.release(self._placed(reports), noise)
+        release = self.mechanism.release(self._clicks_by_position(reports), noise)
         return release.map(lambda counts: ClickCounts(self.items, counts.steps, self.sd)).assuming(TRUSTED)
 
-    def _placed(self, reports: Iterable[tuple[str, str, int]]) -> Iterator[tuple[str, int]]:
+    def _clicks_by_position(self, reports: Iterable[tuple[str, str, int]]) -> Iterator[tuple[str, int]]:
         """Each report's user and the position of the clicked item.
 
         A malformed report counts as a report without a click. Raising an error instead would reveal something about it.

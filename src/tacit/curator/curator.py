@@ -194,8 +194,7 @@ class Curator:
         ``k`` is a number of items, ``epsilon`` is in nats of privacy loss.
         """
         part = self._slates.part(among)
-        made = self._slates.plan(part, k, epsilon, slates, **options)
-        return self._slates.draw(made, part, request, request_id)
+        return self._slates.draw(self._slates.plan(part, k, epsilon, slates, **options), part, request, request_id)
 
     def popularity(
         self,
@@ -215,8 +214,8 @@ class Curator:
         ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
         """
         part = self._slates.part(among)
-        made = self._slates.plan(part, 1, epsilon, None, delta=delta, route=Route.COUNTS, likes_each=likes_each)
-        return cast(Popularity, self._slates.release_once(made, part, request_id))
+        counts = self._slates.plan(part, 1, epsilon, None, delta=delta, route=Route.COUNTS, likes_each=likes_each)
+        return cast(Popularity, self._slates.release_once(counts, part, request_id))
 
     def popularities(self, epsilons: Sequence[float]) -> list[Popularity]:
         """``popularity`` at each of these epsilons. Raises BudgetExhausted before any charge unless the budget has room for all.
@@ -248,8 +247,8 @@ class Curator:
                 "agree another one, Budget(epsilon=1, delta=1e-6), or use popularity()."
             )
         part, basic = self._slates.part(among), Accounting.BASIC
-        made = plan(1, epsilon, None, items=len(part.ids), delta=delta, route=Route.KERNEL, accounting=basic)
-        return cast(Similarity, self._slates.release_once(made, part, request_id))
+        kernel = plan(1, epsilon, None, items=len(part.ids), delta=delta, route=Route.KERNEL, accounting=basic)
+        return cast(Similarity, self._slates.release_once(kernel, part, request_id))
 
     @overload
     def release(

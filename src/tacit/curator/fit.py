@@ -103,10 +103,15 @@ def fit(
         ratings = ratings.compact()
     else:  # which items were rated at all is private too, so the whole catalogue stays
         ratings, assumed = listed
+    space: FeatureSpace
+    scorer: Scorer
     if model == "factors":
-        space, scorer, model_guarantee = _factors(ratings, rows, rank, rng, progress)
+        chosen = _sample_rows(ratings, rows, rng)
+        part = ratings if chosen is None else ratings.subset(chosen)
+        space, scorer = factorise(part, rank=rank, rng=rng, progress=progress)
+        model_guarantee = WITHOUT_NOISE
     else:
-        space, scorer, model_guarantee = _network(ratings, model, rows, epochs, private, rng, progress)
+        space, scorer, model_guarantee = _fit_network(ratings, model, rows, epochs, private, rng, progress)
 
     released = wanted.released
     if isinstance(released, PrivateLookAlikes):
@@ -190,7 +195,7 @@ def factorise(
         if progress is not None:
             progress(done + 1, rounds)
     mean += float(users[:, 0].mean())  # the average user's generosity, so that a score is their rating
-    space = _scaled(ratings, _turned(users[:, 1:], factors), offsets, mean, penalties)
+    space = _scale_axes(ratings, _rotate_axes(users[:, 1:], factors), offsets, mean, penalties)
     return FactorModel(space, FactorScorer(space.factors, space.offsets, space.mean))
 
 
@@ -198,7 +203,7 @@ def _with_one(table: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.column_stack([np.ones(len(table)), table])
 
 
-def _turned(tastes: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rotate_axes(tastes: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
     """The factors on the axes of the singular vectors of tastes . factors^T, the strongest first.
 
     Least squares leave the axes open. Noise is drawn along each axis, so the axes should have as little as possible in common.
@@ -206,11 +211,11 @@ def _turned(tastes: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArra
     left, right = np.linalg.qr(tastes).R, np.linalg.qr(factors).R
     _, strength, axes = np.linalg.svd(left @ right.T)
     back = np.linalg.pinv(right)
-    turned: NDArray[np.float64] = factors @ back @ axes.T * np.sqrt(strength)
-    return turned
+    rotated: NDArray[np.float64] = factors @ back @ axes.T * np.sqrt(strength)
+    return rotated
 
 
-def _scaled(
+def _scale_axes(
     ratings: Ratings,
     factors: NDArray[np.float64],
     offsets: NDArray[np.float64],
@@ -229,16 +234,7 @@ def _scaled(
     )
 
 
-def _factors(
-    ratings: Ratings, rows: int | None, rank: int, rng: np.random.Generator, progress: Progress | None
-) -> Fitted:
-    chosen = _sample_rows(ratings, rows, rng)
-    part = ratings if chosen is None else ratings.subset(chosen)
-    space, scorer = factorise(part, rank=rank, rng=rng, progress=progress)
-    return space, scorer, WITHOUT_NOISE
-
-
-def _network(
+def _fit_network(
     ratings: Ratings,
     model: str,
     rows: int | None,
@@ -316,14 +312,24 @@ class _WantedLookAlikes(NamedTuple):
                 "`ledger` and PrivateLookAlikes go together: private look-alikes are charged to `subject`, which you enrol in the "
                 "ledger first; other look-alikes are not charged."
             )
-        given: Any = look_alikes if released is None else (released.rows if isinstance(released, LookAlikes) else None)
+        rows_or_mask: Any = (
+            look_alikes if released is None else (released.rows if isinstance(released, LookAlikes) else None)
+        )
         table: NDArray[Any] | None = None
         mask: NDArray[np.bool_] | None = None
-        if isinstance(given, np.ndarray) and given.dtype == np.bool_ and given.shape == (ratings.n_users,):
-            mask = given
-        elif isinstance(given, np.ndarray) and given.dtype.kind in "fiu" and given.shape[1:] == (dimension,):
-            table = given
-        elif given is not None:
+        if (
+            isinstance(rows_or_mask, np.ndarray)
+            and rows_or_mask.dtype == np.bool_
+            and rows_or_mask.shape == (ratings.n_users,)
+        ):
+            mask = rows_or_mask
+        elif (
+            isinstance(rows_or_mask, np.ndarray)
+            and rows_or_mask.dtype.kind in "fiu"
+            and rows_or_mask.shape[1:] == (dimension,)
+        ):
+            table = rows_or_mask
+        elif rows_or_mask is not None:
             raise InvalidParameter(
                 f"look_alikes must be a table of {dimension} features each, or {ratings.n_users:,} true-or-false values, one for "
                 "each user."

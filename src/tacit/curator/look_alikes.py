@@ -82,9 +82,17 @@ class PrivateLookAlikes:
     def mechanism(self, space: FeatureSpace, centre: ArrayLike | None = None) -> TreePrototypes | GridPrototypes:
         """What draws the prototypes. ``centre`` is public, such as `genre_centre`; by default the middle of the domain."""
         if self.delta is None:
-            return GridPrototypes(
-                self._row_bounds(space), self.grid_prototypes, self.epsilon, self.users, seed=self.seed
+            # Around 0. Two blocks of shares add up to 2, with norm 1 unless a user likes one genre alone.
+            genres, sides = isinstance(space, GenreProfile), space.dimension
+            bounds = ProfileBounds(
+                items=sides,
+                items_each=sides,
+                value_bound=max(abs(space.low), abs(space.high)),
+                l1_bound=2.0 if genres else None,
+                l2_bound=1.0 if genres and self.radius is None else self.radius,
+                signed=space.low < 0.0,
             )
+            return GridPrototypes(bounds, self.grid_prototypes, self.epsilon, self.users, seed=self.seed)
         middle = np.full(space.dimension, (space.low + space.high) / 2.0)
         public_centre = middle if centre is None else np.asarray(centre, dtype=np.float64)
         if public_centre.shape != (space.dimension,):
@@ -96,13 +104,6 @@ class PrivateLookAlikes:
         box = FeatureBox(*ends, radius, tuple(public_centre.tolist()))
         within = epsilon_within(self.epsilon, self.delta)  # a budget of the same (epsilon, delta) must hold it
         return TreePrototypes(box, self.count, within, self.delta, lloyd=0, seed=self.seed)
-
-    def _row_bounds(self, space: FeatureSpace) -> ProfileBounds:
-        """The bounds of the domain around 0. Two blocks of shares add up to 2, with norm 1 unless a user likes one genre alone."""
-        most, genres = max(abs(space.low), abs(space.high)), isinstance(space, GenreProfile)
-        radius = 1.0 if genres and self.radius is None else self.radius
-        sides = space.dimension
-        return ProfileBounds(sides, sides, most, 2.0 if genres else None, radius, signed=space.low < 0.0)
 
     def promised(self, space: FeatureSpace, *assumptions: str) -> Guarantee:
         """The guarantee of a release for one user. For features made with fitted factors, it assumes that these are public."""
@@ -155,7 +156,7 @@ class PrivateLookAlikes:
             return self.release(features(), space, centre=centre, assumes=assumes, noise=noise).to_bytes()
 
         account = Account(ledger, subject, ledger.terms(subject), wording=_WORDING, encoding=PLAIN)
-        release_id = self._id(space, centre, assumes, whose)
+        release_id = self._release_id(space, centre, assumes, whose)
         return LookAlikes.from_bytes(account.release(release_id, None, self.promised(space, *assumes), draw))
 
     def spread_out(
@@ -190,7 +191,7 @@ class PrivateLookAlikes:
         public = np.random.default_rng([self.seed, 1])
         return space.inside(rows + public.standard_normal(rows.shape) * np.sqrt(variance)), shares
 
-    def _id(self, space: FeatureSpace, centre: ArrayLike | None, assumes: tuple[str, ...], whose: str) -> str:
+    def _release_id(self, space: FeatureSpace, centre: ArrayLike | None, assumes: tuple[str, ...], whose: str) -> str:
         """The name in the ledger, from all public parameters: another count, space or choice of users is another release."""
         coordinates = None if centre is None else np.asarray(centre, dtype=np.float64).tolist()
         parameters = repr((self, version_of(space), coordinates, sorted(assumes), whose))

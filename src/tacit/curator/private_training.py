@@ -24,16 +24,16 @@ from tacit.curator.training import (
     Network,
     RowsByUser,
     architecture,
-    built,
+    build_network,
     check_rows_by_user,
     check_tables,
-    initial,
+    initial_weights,
     require,
 )
 from tacit.guarantees import Guarantee
-from tacit.guarantees.sampled_gaussian import checked_rate
 from tacit.mechanisms import SYSTEM_NOISE, Noise, SampledGaussian
 from tacit.mechanisms.inputs import STEPS
+from tacit.mechanisms.sampled_gaussian import checked_rate
 from tacit.models.scorers import BEST_RATING as TOP
 
 __all__ = ["train_privately"]
@@ -82,7 +82,7 @@ def train_privately(
     from jax.flatten_util import ravel_pytree
 
     with on_cpu():
-        first = initial(chosen, flags.shape[1], rng)
+        first = initial_weights(chosen, flags.shape[1], rng)
         first[chosen.last_bias] = np.full(1, math.log(_FIRST_GUESS / (1.0 - _FIRST_GUESS)), dtype=np.float32)
         weights, shaped = ravel_pytree(first)
         adam = optax.adam(optax.cosine_decay_schedule(learning_rate, mechanism.steps))
@@ -99,7 +99,7 @@ def train_privately(
             weights = optax.apply_updates(weights, moves)
             if progress is not None:
                 progress(step + 1, mechanism.steps)
-    return built(chosen, shaped(weights), flags), guarantee.assuming(PUBLIC)
+    return build_network(chosen, shaped(weights), flags), guarantee.assuming(PUBLIC)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,10 +129,10 @@ class Gradients:
         return self.rows.n_users
 
     def of(self, users: NDArray[np.int64]) -> Iterator[NDArray[np.int32]]:
-        compute = _compiled(self.kind)
+        compute = _compile(self.kind)
         for first in range(0, users.size, _TOGETHER):
             chosen = users[first : first + _TOGETHER]
-            part = tuple(_padded(column) for column in (self.features[chosen], *self.chosen_rows(chosen)))
+            part = tuple(_pad(column) for column in (self.features[chosen], *self.chosen_rows(chosen)))
             with on_cpu():  # not around the yield, which would leave the setting on for the caller
                 rows = np.asarray(compute(self.weights, self.flags, self.clip, part))
             yield rows[: chosen.size]
@@ -157,7 +157,7 @@ class Gradients:
         return items.astype(np.int32), values.astype(np.float32), real
 
 
-def _padded(column: NDArray[Any]) -> NDArray[Any]:
+def _pad(column: NDArray[Any]) -> NDArray[Any]:
     """As many rows as one call takes; rows of nobody are 0."""
     whole = np.zeros((_TOGETHER, *column.shape[1:]), dtype=np.float32 if column.dtype.kind == "f" else column.dtype)
     whole[: len(column)] = column
@@ -165,7 +165,7 @@ def _padded(column: NDArray[Any]) -> NDArray[Any]:
 
 
 @lru_cache(maxsize=8)
-def _compiled(kind: Architecture) -> Callable[..., Array]:
+def _compile(kind: Architecture) -> Callable[..., Array]:
     """(weights, flags, clip, users' features and rows) -> users x weights, whole numbers of clip / 2^20, rounded towards 0."""
     import jax
     import jax.numpy as jnp

@@ -97,10 +97,10 @@ def train_network(
     import jax.numpy as jnp
     import optax
 
-    weights = {name: jnp.asarray(weight) for name, weight in initial(chosen, flags.shape[1], rng).items()}
+    weights = {name: jnp.asarray(weight) for name, weight in initial_weights(chosen, flags.shape[1], rng).items()}
     state = (weights, optax.scale_by_adam().init(weights))
     tables = (jnp.asarray(features, dtype=jnp.float32), jnp.asarray(flags, dtype=jnp.float32))
-    update = _compiled(chosen)
+    update = _compile(chosen)
     done, total = 0, epochs * len(rows.values)
     for epoch in range(epochs):
         rate = learning_rate * math.exp(0.1 * min(0, _FALLS_FROM - epoch))
@@ -109,7 +109,7 @@ def train_network(
             done += size
             if progress is not None:
                 progress(done, total, TOP * math.sqrt(float(errors.sum()) / size))
-    return built(chosen, state[0], flags)
+    return build_network(chosen, state[0], flags)
 
 
 def _chunks(
@@ -135,7 +135,7 @@ def _chunks(
 
 
 @lru_cache(maxsize=8)
-def _compiled(kind: Architecture) -> Callable[..., tuple[Any, Array]]:
+def _compile(kind: Architecture) -> Callable[..., tuple[Any, Array]]:
     """(state, tables, learning rate, chunk) -> (state, summed squared error of each batch)."""
     import jax
     import jax.numpy as jnp
@@ -177,19 +177,22 @@ def architecture(kind: str) -> Architecture:
     return _KINDS[kind]
 
 
-def initial(kind: Architecture, genres: int, rng: np.random.Generator) -> Weights:
+def initial_weights(kind: Architecture, genres: int, rng: np.random.Generator) -> Weights:
     """Glorot's uniform law for tables, 0 for biases. numpy draws them: the same ``rng`` gives the same weights with any jax."""
 
-    def drawn(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    def draw(shape: tuple[int, ...]) -> NDArray[np.float32]:
         limit = math.sqrt(6.0 / sum(shape)) if len(shape) == 2 else 0.0
         return rng.uniform(-limit, limit, shape).astype(np.float32)
 
-    return {name: drawn(shape) for name, shape in sorted(kind.shapes(genres).items())}
+    return {name: draw(shape) for name, shape in sorted(kind.shapes(genres).items())}
 
 
-def built(kind: Architecture, weights: dict[str, Array], flags: NDArray[Any]) -> Network:
-    """The trained network, for numpy. Raises InvalidModel if weights are so large that scores are not finite numbers here, or may
-    not be on another machine: whether products overflow depends on the order of their sum."""
+def build_network(kind: Architecture, weights: dict[str, Array], flags: NDArray[Any]) -> Network:
+    """The trained network, for numpy.
+
+    Raises InvalidModel if weights are so large that scores are not finite numbers here, or may not be on another machine: whether
+    products overflow depends on the order of their sum.
+    """
     trained = {name: np.array(weight, dtype=np.float32) for name, weight in weights.items()}
     if all((np.abs(weight) <= LARGEST).all() for weight in trained.values()):  # False for NaN
         network = kind.build(trained, np.array(flags, dtype=np.bool_))
@@ -239,9 +242,8 @@ def check_rows_by_user(rows: RowsByUser, n_users: int) -> None:
     It does not look at the content of rows: an error about it would reveal something about a user (see `private_training`).
     """
     kinds = zip(rows, ("iu", "iu", "iuf"), strict=True)
-    if not all(
-        _of_kind(column, kind) and column.ndim == 1 for column, kind in kinds
-    ):  # types are public, contents are not
+    # types are public, contents are not
+    if not all(_of_kind(column, kind) and column.ndim == 1 for column, kind in kinds):
         raise InvalidInput(
             "starts, items and values must be numpy arrays of one axis: whole numbers, whole numbers (item codes), and ratings."
         )

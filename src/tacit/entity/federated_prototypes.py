@@ -100,37 +100,39 @@ class Runs:
         joined = self.journal.read(manifest.run, MANIFEST) is not None
         try:
             self._require_known(manifest)
-            charged = self._charged(manifest)
-            cost = self.account.cost(list(charged.values()))
+            charges = self._charges(manifest)
+            cost = self.account.cost(list(charges.values()))
             if not joined:
-                self._require_allowed(manifest, charged)
+                self._require_allowed(manifest, charges)
         except TacitError as problem:
             refusal = str(problem)
         known = frozenset(member.name for member in manifest.roster if self.policy.knows(member, self.name))
         return Outlook(manifest, known, cost, self.account.statement(), joined, refusal)
 
-    def _charged(self, manifest: Manifest) -> dict[str, Guarantee]:
+    def _charges(self, manifest: Manifest) -> dict[str, Guarantee]:
         """The guarantees of all that this entity would release in a run, by stage."""
         me = manifest.member(self.name)
         return all_guarantees(manifest, self.noise) if me is not None and me.contributes else {}
 
-    def _require_allowed(self, manifest: Manifest, charged: Mapping[str, Guarantee]) -> None:
+    def _require_allowed(self, manifest: Manifest, charges: Mapping[str, Guarantee]) -> None:
         """Checks deadline, policy and the room for all stages, before the first charge.
 
         Stages that the ledger charged before, for a journal that was lost, need no room a second time.
         """
-        self._require_in_time(manifest)
+        if manifest.deadline is not None and as_text(self.clock())[:19] >= manifest.deadline[:19]:
+            # The coordinator would discard the answer, and its budget would be wasted.
+            raise InvalidMessage("the deadline of this run is past. Nothing was charged and nothing is sent.")
         self.policy.require(manifest, self.name)
-        by_entry = {entry_of(manifest, stage, self.name): guarantee for stage, guarantee in charged.items()}
-        made = self.account.charged(by_entry.keys())
-        self.account.require_left([guarantee for entry, guarantee in by_entry.items() if entry not in made])
+        by_entry = {entry_of(manifest, stage, self.name): guarantee for stage, guarantee in charges.items()}
+        paid = self.account.charged(by_entry.keys())
+        self.account.require_left([guarantee for entry, guarantee in by_entry.items() if entry not in paid])
 
     def _join(self, message: bytes, frame: Frame) -> bytes | None:
         manifest = Manifest.from_frame(frame, self.coordinator)
         self._require_known(manifest)
         me = manifest.member(self.name)
         if self.journal.read(manifest.run, MANIFEST) is None:
-            self._require_allowed(manifest, self._charged(manifest))
+            self._require_allowed(manifest, self._charges(manifest))
             self.journal.write(manifest.run, MANIFEST, Record(frame.digest, message))
         if me is None or not me.contributes:
             return None
@@ -201,11 +203,6 @@ class Runs:
         self._require_known(manifest)
         return manifest
 
-    def _require_in_time(self, manifest: Manifest) -> None:
-        """Raises InvalidMessage after the deadline: the coordinator would discard the answer, and its budget would be wasted."""
-        if manifest.deadline is not None and as_text(self.clock())[:19] >= manifest.deadline[:19]:
-            raise InvalidMessage("the deadline of this run is past. Nothing was charged and nothing is sent.")
-
     def _require_known(self, manifest: Manifest) -> None:
         if (manifest.catalogue, manifest.items) != (self.catalogue, self.items):
             raise InvalidMessage(
@@ -243,12 +240,16 @@ class Contributor:
 
     def _open(self, stage: str, asked: str, step: Step | None) -> Reply:
         head = None if step is None else step.head
-        content = self._released(stage, asked, head)
+        content = self._release(stage, asked, head)
         forms = shapes(self.manifest, stage, 0 if head is None else len(head)) or {}
-        return Reply(stage, self.name, entry_of(self.manifest, stage, self.name), unpacked(content, forms))
+        return Reply(stage, self.name, entry_of(self.manifest, stage, self.name), unpack_arrays(content, forms))
 
     def _secure(self, stage: str, asked: str, step: Step | None, before: Record | None) -> tuple[Reply, bytes]:
-        party = self._party(before)
+        session = session_of(self.manifest)
+        if before is None:
+            party = SecureParty.start(session, self.name, self.key)
+        else:
+            party = SecureParty.from_bytes(before.state, session, self.key)
         body = self._message(party, stage, asked, step)
         state = b"" if stage == LAST_SECRET else party.to_bytes()
         entry = entry_of(self.manifest, stage, self.name) if stage in RELEASES else ""
@@ -270,23 +271,17 @@ class Contributor:
         if stage == "popularity":
             party.receive(unpack(passed_on))
         # Everything wrong raises before anything is charged.
-        content = self._released(stage, asked, step.head)
+        content = self._release(stage, asked, step.head)
         length = self.manifest.items if step.head is None else triangle(len(step.head))
         return party.masked(np.frombuffer(content, "<i8", length).astype(np.int64), stage)
 
-    def _released(self, stage: str, asked: str, head: NDArray[np.int64] | None) -> bytes:
+    def _release(self, stage: str, asked: str, head: NDArray[np.int64] | None) -> bytes:
         """The release of a stage: charged, drawn and kept in the ledger; the same bytes when asked again."""
         upload = upload_of(self.manifest, stage, head, self.noise)
         table = self.rows.table()  # before the charge: a missing file or a wrong shape must not cost anything
         return self.account.release(
-            entry_of(self.manifest, stage, self.name), asked, upload.guarantee, lambda: packed(upload.draw(table))
+            entry_of(self.manifest, stage, self.name), asked, upload.guarantee, lambda: pack_arrays(upload.draw(table))
         )
-
-    def _party(self, before: Record | None) -> SecureParty:
-        session = session_of(self.manifest)
-        if before is None:
-            return SecureParty.start(session, self.name, self.key)
-        return SecureParty.from_bytes(before.state, session, self.key)
 
 
 def session_of(manifest: Manifest) -> SumSession:
@@ -309,7 +304,9 @@ def upload_of(manifest: Manifest, stage: str, head: NDArray[np.int64] | None, no
     ``head`` is for the Gram matrix.
     """
     if stage == "prototypes":
-        return _prototypes(manifest, noise)
+        mechanism = prototype_mechanism(manifest)
+        charge = promised(_charge_of(mechanism.guarantee, manifest), noise)
+        return Upload(charge, lambda rows: _arrays(mechanism.release(rows, noise).value, manifest))
     if manifest.delta is None:
         raise InvalidParameter("moments need a delta.")
     popularity, gram = manifest.rhos
@@ -317,10 +314,10 @@ def upload_of(manifest: Manifest, stage: str, head: NDArray[np.int64] | None, no
     if stage == "popularity":
         share = PopularityShare(manifest.items, popularity, manifest.delta, manifest.honest)
     else:
-        places = () if head is None else tuple(head.tolist())
-        share = GramShare(manifest.items, places, gram, manifest.delta, manifest.honest)
-    charged = _charge_of(share.guarantee, manifest)
-    return Upload(promised(charged, noise), lambda rows: {"steps": share.release(rows, noise).value.steps})
+        items = () if head is None else tuple(head.tolist())
+        share = GramShare(manifest.items, items, gram, manifest.delta, manifest.honest)
+    charge = promised(_charge_of(share.guarantee, manifest), noise)
+    return Upload(charge, lambda rows: {"steps": share.release(rows, noise).value.steps})
 
 
 def all_guarantees(manifest: Manifest, noise: Noise) -> dict[str, Guarantee]:
@@ -330,24 +327,18 @@ def all_guarantees(manifest: Manifest, noise: Noise) -> dict[str, Guarantee]:
     return {stage: upload_of(manifest, stage, first, noise).guarantee for stage in stages}
 
 
-def packed(arrays: Arrays) -> bytes:
+def pack_arrays(arrays: Arrays) -> bytes:
     """The arrays of a release, one after the other: their types and shapes follow from the manifest."""
     return b"".join(np.ascontiguousarray(values).tobytes() for values in arrays.values())
 
 
-def unpacked(content: bytes, forms: dict[str, tuple[str, tuple[int, ...]]]) -> Arrays:
-    """The arrays that `packed` wrote, in these forms."""
+def unpack_arrays(content: bytes, forms: dict[str, tuple[str, tuple[int, ...]]]) -> Arrays:
+    """The arrays that `pack_arrays` wrote, in these forms."""
     arrays, start = {}, 0
     for name, (kind, shape) in forms.items():
         arrays[name] = np.frombuffer(content, f"<{kind}", int(np.prod(shape)), start).reshape(shape)
         start += arrays[name].nbytes
     return arrays
-
-
-def _prototypes(manifest: Manifest, noise: Noise) -> Upload:
-    mechanism = prototype_mechanism(manifest)
-    charged = _charge_of(mechanism.guarantee, manifest)
-    return Upload(promised(charged, noise), lambda rows: _arrays(mechanism.release(rows, noise).value, manifest))
 
 
 def prototype_mechanism(manifest: Manifest) -> GridPrototypes | TreePrototypes:
@@ -385,15 +376,14 @@ def _arrays(prototypes: Prototypes, manifest: Manifest) -> Arrays:
     bound = np.float32(manifest.value_bound or 0.0)
     sizes = np.nan_to_num(prototypes.sizes).astype(np.float32)
     if "index" not in forms:
-        return {"sizes": sizes, "values": _cut(np.nan_to_num(prototypes.centres), bound)}
-    index = np.stack(
-        [np.flatnonzero(~np.isnan(row)) for row in prototypes.centres]
-    )  # raises unless all have the same number
+        return {"sizes": sizes, "values": _clip(np.nan_to_num(prototypes.centres), bound)}
+    # raises unless all have the same number of cells
+    index = np.stack([np.flatnonzero(~np.isnan(row)) for row in prototypes.centres])
     values = np.take_along_axis(prototypes.centres, index, axis=1)
-    return {"sizes": sizes, "index": index.astype(np.uint32), "values": _cut(values, bound)}
+    return {"sizes": sizes, "index": index.astype(np.uint32), "values": _clip(values, bound)}
 
 
-def _cut(values: NDArray[np.float64], bound: np.float32) -> NDArray[np.float32]:
+def _clip(values: NDArray[np.float64], bound: np.float32) -> NDArray[np.float32]:
     return np.clip(values.astype(np.float32), np.float32(0.0), bound)
 
 

@@ -225,7 +225,7 @@ def fit_model(
     """
     if model.moments is not None:
         shared = model.moments if model.informed else None
-        return fit_blend(rows, shared, _blend(manifest, tuning), rng=rng, gate=tuning.gate)
+        return fit_blend(rows, shared, _blend_settings(manifest, tuning), rng=rng, gate=tuning.gate)
     if model.factors is None or manifest.rank is None or manifest.value_bound is None:
         raise InvalidParameter("the model holds neither moments nor factors.")
     settings = tuning.fit or FitSettings(
@@ -254,7 +254,7 @@ def factorisation_of(manifest: Manifest) -> Factorisation:
     )
 
 
-def _blend(manifest: Manifest, tuning: Tuning) -> BlendSettings:
+def _blend_settings(manifest: Manifest, tuning: Tuning) -> BlendSettings:
     """The measured defaults: little weight for a release at epsilon 1 or less, more above."""
     users = manifest.users * len(manifest.contributors)
     if tuning.blend is not None:
@@ -298,22 +298,22 @@ def gated_fit(
     split = hold_out_cells(table, rng)
     seed = rng.spawn(1)[0].bit_generator.state  # one start for the local fit before and after
 
-    def fitted(on: sparse.csr_array, factors: Floats, kind: FitKind) -> LocalFit:
+    def fit(on: sparse.csr_array, factors: Floats, kind: FitKind) -> LocalFit:
         start = np.random.default_rng()
         start.bit_generator.state = seed
         return fit_local(on, factors, kind, settings, rng=start)
 
-    fits = {str(kind): fitted(split.train, shared, kind) for kind in FitKind}
-    fits[CONSTANT] = fitted(split.train, np.ones((len(shared), 1)), FitKind.GLOBAL)
+    fits = {str(kind): fit(split.train, shared, kind) for kind in FitKind}
+    fits[CONSTANT] = fit(split.train, np.ones((len(shared), 1)), FitKind.GLOBAL)
     error = mean_rank if settings.zeros_observed else root_mean_square
-    scores = {name: error(fit, split) for name, fit in fits.items()}
+    scores = {name: error(own, split) for name, own in fits.items()}
     controls = [data_free] if isinstance(data_free, np.ndarray) else data_free
-    scores[DATA_FREE] = min(error(fitted(split.train, control, FitKind.GLOBAL), split) for control in controls)
+    scores[DATA_FREE] = min(error(fit(split.train, control, FitKind.GLOBAL), split) for control in controls)
     # On a tie the entity's own factors win: they rely on nobody.
     chosen = min(FitKind, key=lambda kind: scores[kind]) if split.size else FitKind.GLOBAL
     measure = "mean percentile rank" if settings.zeros_observed else "RMSE"
     report = GateReport(measure, scores, chosen, split.size)
-    return replace(fitted(table, shared, chosen), report=report)
+    return replace(fit(table, shared, chosen), report=report)
 
 
 class PrototypeMechanism(Protocol):
@@ -427,12 +427,12 @@ def fit_blend(
     """
     marks = _marks(rows, None if shared is None else shared.popularity.size)
     if shared is None or not shared.informative:
-        return _local(item_ridge(marks, settings.ridge), settings)
+        return _local_fit(item_ridge(marks, settings.ridge), settings)
     report = gate_report(marks, shared, settings, rng=rng) if gate else None
     base = item_ridge(marks, settings.ridge)
     if report is not None and not report.keeps_blend:
-        return _local(base, settings, report)
-    return _blended(base, shared, settings, report)
+        return _local_fit(base, settings, report)
+    return _blend_fit(base, shared, settings, report)
 
 
 def gate_report(rows: Any, shared: SharedMoments, settings: BlendSettings, *, rng: np.random.Generator) -> BlendReport:
@@ -440,10 +440,10 @@ def gate_report(rows: Any, shared: SharedMoments, settings: BlendSettings, *, rn
     train, held = hold_out_rows(_marks(rows, shared.popularity.size), rng)
     base = item_ridge(train, settings.ridge)
     fits = {
-        "local": _local(base, settings),
-        "blend": _blended(base, shared, settings),
-        "data-free": _blended(base, data_free(shared, rng), settings),
-        "constant": _blended(base, constant(shared), settings),
+        "local": _local_fit(base, settings),
+        "blend": _blend_fit(base, shared, settings),
+        "data-free": _blend_fit(base, data_free(shared, rng), settings),
+        "constant": _blend_fit(base, constant(shared), settings),
     }
     gains = {name: held_out_gains(fit, train, held) for name, fit in fits.items()}
     asked = np.diff(held.indptr) > 0
@@ -465,7 +465,7 @@ def hold_out_rows(rows: sparse.csr_array, rng: np.random.Generator) -> tuple[spa
     position = np.empty(rows.nnz, dtype=np.int64)
     position[shuffled] = np.arange(rows.nnz) - rows.indptr[user]
     out = position < count[user]
-    return _only(rows, ~out), _only(rows, out)
+    return _mark_cells(rows, ~out), _mark_cells(rows, out)
 
 
 def held_out_gains(fit: BlendedFit, train: sparse.csr_array, held: sparse.csr_array) -> NDArray[np.float64]:
@@ -494,11 +494,11 @@ def _gain(scores: Floats, wanted: NDArray[np.integer[Any]]) -> float:
     return float(((ranks < TOP) / np.log2(ranks + 2.0)).sum() / best)
 
 
-def _local(base: ItemRidge, settings: BlendSettings, report: BlendReport | None = None) -> BlendedFit:
+def _local_fit(base: ItemRidge, settings: BlendSettings, report: BlendReport | None = None) -> BlendedFit:
     return BlendedFit(base, None, settings, settings.gamma * LOCAL * _own_popularity(base), report)
 
 
-def _blended(
+def _blend_fit(
     base: ItemRidge, shared: SharedMoments, settings: BlendSettings, report: BlendReport | None = None
 ) -> BlendedFit:
     everywhere = np.maximum(shared.popularity, 0.0) / settings.users
@@ -515,9 +515,9 @@ def _marks(rows: Any, items: int | None) -> sparse.csr_array:
     unit, _ = unit_rows(rows)
     if items is not None and unit.shape[1] != items:
         raise InvalidInput(f"expected rows of {items} numbers.")
-    return _only(unit, np.ones(unit.nnz, dtype=np.bool_))
+    return _mark_cells(unit, np.ones(unit.nnz, dtype=np.bool_))
 
 
-def _only(rows: sparse.csr_array, kept: NDArray[np.bool_]) -> sparse.csr_array:
+def _mark_cells(rows: sparse.csr_array, kept: NDArray[np.bool_]) -> sparse.csr_array:
     ends = np.concatenate([[0], np.cumsum(kept)])[rows.indptr]
     return sparse.csr_array((np.ones(int(kept.sum())), rows.indices[kept], ends), shape=rows.shape)

@@ -219,10 +219,12 @@ def require_reached(
     The ledger is read after the notes, because others may be charging it. ``charged`` says which of some ids the subject was
     charged for.
     """
-    noted, ids = _noted(journal, subject), journal.ids(_prefix(subject))
-    records = _records(journal) if noted is None else 0
-    known = now()
-    reached = known.charges >= records and (noted is None or known.reaches(noted))
+    noted, ids = _noted_mark(journal, subject), journal.ids(_prefix(subject))
+    records = 0
+    if noted is None and journal.highest_mark("") is None:  # no mark at all: each record of a release followed a charge
+        records = journal.count(_RELEASES)
+    mark = now()
+    reached = mark.charges >= records and (noted is None or mark.reaches(noted))
     if not reached or set(ids) - set(charged(ids)):
         raise Conflict(
             "the ledger is older than the journal beside it: it lacks charges that were made. Nothing was charged and nothing is "
@@ -237,20 +239,15 @@ def note(journal: Journal, subject: str, now: Mark, ids: Collection[str] = ()) -
     """
     for release_id in ids:
         journal.put_id(_prefix(subject), release_id)
-    noted = _noted(journal, subject) or Mark(0, 0, 0, 0, 0)
+    noted = _noted_mark(journal, subject) or Mark(0, 0, 0, 0, 0)
     highest = now.highest(noted)
     if highest != noted:
         journal.put_mark(_prefix(subject), highest.height, highest.to_bytes())
 
 
-def _noted(journal: Journal, subject: str) -> Mark | None:
+def _noted_mark(journal: Journal, subject: str) -> Mark | None:
     content = journal.highest_mark(_prefix(subject))
     return None if content is None else Mark.from_bytes(content)
-
-
-def _records(journal: Journal) -> int:
-    """How many kept answers were charged, if the journal has no mark of any subject; else 0."""
-    return 0 if journal.highest_mark("") is not None else journal.count(_RELEASES)
 
 
 def _prefix(subject: str) -> str:

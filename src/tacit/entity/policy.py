@@ -40,7 +40,7 @@ class Policy:
             epsilon=None if self.epsilon is None else positive("the epsilon of a policy", self.epsilon),
             delta=None if self.delta is None else probability("the delta of a policy", self.delta),
             contributors=whole("contributors", self.contributors, least=1),
-            peers=None if self.peers is None else _pinned(self.peers),
+            peers=None if self.peers is None else _checked_peers(self.peers),
             known=None if self.known is None else whole("known", self.known, least=1),
         )
         if self.known is not None and self.peers is None:
@@ -69,7 +69,10 @@ class Policy:
             raise GuaranteeRefused(f"this entity takes part in runs of at least {self.contributors} contributors.")
         if self.peers is not None:
             known = sum(self.knows(member, name) for member in manifest.contributors)
-            needed = _needed(manifest) if self.known is None else self.known
+            needed = self.known
+            if needed is None:  # at least ``honest`` of those who are left when a sum is unmasked must be real
+                left = len(manifest.contributors) - (manifest.colluding or 0)
+                needed = max(manifest.fewest or 1, left) if manifest.is_secure else 1
             if known < needed:
                 raise GuaranteeRefused(
                     f"{known} of the {len(manifest.contributors)} contributors are peers of this entity, with the keys that it "
@@ -77,14 +80,7 @@ class Policy:
                 )
 
 
-def _needed(manifest: Manifest) -> int:
-    """At least ``honest`` of those who are left when a sum is unmasked must be real."""
-    if not manifest.is_secure:
-        return 1
-    return max(manifest.fewest or 1, len(manifest.contributors) - (manifest.colluding or 0))
-
-
-def _pinned(peers: object) -> Mapping[str, str]:
+def _checked_peers(peers: object) -> Mapping[str, str]:
     if not isinstance(peers, Mapping):
         raise InvalidParameter(
             "`peers` must be a mapping from the names of entities to their public keys in hexadecimal digits."

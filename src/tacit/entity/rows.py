@@ -23,7 +23,7 @@ from scipy import sparse
 
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.mechanisms.inputs import PLAIN_NUMBERS, real_cell, real_table, summed
+from tacit.mechanisms.inputs import PLAIN_NUMBERS, real_cell, real_table, sum_cells
 from tacit.messages.items import Item
 
 Rows: TypeAlias = (
@@ -67,35 +67,35 @@ class PrivateRows:
 
     def _read(self, rows: Any) -> sparse.csr_array:
         if isinstance(rows, Ratings):
-            return self._from_ratings(rows)
+            return self._read_ratings(rows)
         if isinstance(rows, Mapping):
-            return self._from_triples((user, *cell) for user, row in rows.items() for cell in _cells(row))
+            return self._read_cells((user, *cell) for user, row in rows.items() for cell in _cells(row))
         if self._users is not None or sparse.issparse(rows) or hasattr(rows, "__array__"):
-            return self._from_table(rows)
+            return self._read_table(rows)
         if isinstance(rows, str | bytes | bytearray | os.PathLike) or not isinstance(rows, Iterable):
             raise InvalidInput(
                 "rows must be a table (an array or a sparse matrix), Ratings, {user: {item: value}}, or cells (user, item, value)."
             )
-        return self._from_triples(cell for cell in map(_cell, rows) if cell is not None)
+        return self._read_cells(cell for cell in map(_cell, rows) if cell is not None)
 
-    def _from_ratings(self, ratings: Ratings) -> sparse.csr_array:
+    def _read_ratings(self, ratings: Ratings) -> sparse.csr_array:
         codes = np.array([self._code.get(item, -1) for item in ratings.catalogue.ids.tolist()], dtype=np.int64)
         self._ids = ratings.user_ids.tolist()
-        return self._summed(ratings.users, codes[ratings.items], ratings.values, ratings.n_users)
+        return self._sum_cells(ratings.users, codes[ratings.items], ratings.values, ratings.n_users)
 
-    def _from_table(self, rows: Any) -> sparse.csr_array:
+    def _read_table(self, rows: Any) -> sparse.csr_array:
         table = real_table(rows, "rows", len(self._code))
         if table.shape[1] != len(self._code):
             raise InvalidInput(f"expected one column for each of the {len(self._code):,} items of the catalogue.")
         if self._users is None:
-            return self._cleaned(table)
+            return self._clean(table)
         if len(self._users) != table.shape[0]:
             raise InvalidParameter("expected one user's id for each row of the table.")
         codes, self._ids = _codes(self._users)
         coordinates = table.tocoo()
-        return self._summed(codes[coordinates.row], coordinates.col, coordinates.data, len(self._ids))
+        return self._sum_cells(codes[coordinates.row], coordinates.col, coordinates.data, len(self._ids))
 
-    def _from_triples(self, cells: Iterable[tuple[Any, ...]]) -> sparse.csr_array:
+    def _read_cells(self, cells: Iterable[tuple[Any, ...]]) -> sparse.csr_array:
         users, items, values = [], [], []
         for user, item, value in cells:
             users.append(user)
@@ -103,18 +103,20 @@ class PrivateRows:
             values.append(real_cell(value))
         codes, self._ids = _codes(users)
         numbers = np.array(values, dtype=np.float64)
-        return self._summed(codes, np.array(items, dtype=np.int64), numbers, len(self._ids))
+        return self._sum_cells(codes, np.array(items, dtype=np.int64), numbers, len(self._ids))
 
-    def _summed(self, users: NDArray[Any], items: NDArray[Any], values: NDArray[Any], count: int) -> sparse.csr_array:
+    def _sum_cells(
+        self, users: NDArray[Any], items: NDArray[Any], values: NDArray[Any], count: int
+    ) -> sparse.csr_array:
         """Adds up cells of the same user and item; values that are not finite count as 0, and -1 is no user and no item."""
         known = (items >= 0) & (users >= 0)
         numbers = np.nan_to_num(values[known].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
         shape = (count, len(self._code))
         with np.errstate(all="ignore"):
-            table = summed(users[known], items[known], numbers, shape)
-        return self._cleaned(table)
+            table = sum_cells(users[known], items[known], numbers, shape)
+        return self._clean(table)
 
-    def _cleaned(self, table: sparse.csr_array) -> sparse.csr_array:
+    def _clean(self, table: sparse.csr_array) -> sparse.csr_array:
         table.data = np.nan_to_num(table.data, nan=0.0, posinf=0.0, neginf=0.0)
         table.eliminate_zeros()
         return table

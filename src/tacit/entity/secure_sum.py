@@ -101,14 +101,14 @@ class SecureParty:
     def receive(self, parcels: Mapping[str, bytes]) -> None:
         """Opens the parcels for this entity. Fixes who has shared, and with whom this entity masks."""
         self._check_set(parcels, self.peers, "shares")
-        held = {dealer: self._opened(dealer, parcels[dealer]) for dealer in sorted(parcels)}
+        held = {dealer: self._open(dealer, parcels[dealer]) for dealer in sorted(parcels)}
         if self.held:
             self._again(held == self.held, b"", "shares")
         self.held = held
 
     def masked(self, vector: NDArray[Any], upload: str) -> bytes:
         """One upload, under a mask of its own and a mask with every other entity that has shared. Does not change the vector."""
-        place = self.session.check_upload(upload)
+        index = self.session.check_upload(upload)
         if not self.held:
             raise InvalidParameter("receive the shares of the others first: they determine with whom to mask.")
         values = np.array(vector)
@@ -118,17 +118,17 @@ class SecureParty:
         content = sha256(values.astype("<u8").tobytes()).hexdigest()
         if self.uploaded.get(upload, content) != content:  # two vectors under one mask show their difference
             raise Conflict("another vector was masked for this upload before: masks are used once.")
-        add_own_mask(self.session, values, upload, self.me, self.seeds[place])
+        add_own_mask(self.session, values, upload, self.me, self.seeds[index])
         for name in self.held:
             if name != self.me:
-                public = self.peers[name].masking[place]
-                add_pair_mask(self.session, values, upload, self.me, name, self.masking[place], public)
+                public = self.peers[name].masking[index]
+                add_pair_mask(self.session, values, upload, self.me, name, self.masking[index], public)
         self.uploaded[upload] = content
         return MaskedUpload(self.me, upload, values).signed(self.session, self.key, self.held)
 
     def unmask(self, survivors: Iterable[str], upload: str) -> bytes:
         """A share of every survivor's seed, and a share of the masking key of each other entity that shared: never both of one."""
-        place = self.session.check_upload(upload)
+        index = self.session.check_upload(upload)
         names = tuple(survivors)
         if len(set(names)) < len(names):
             raise InvalidMessage("a survivor is named twice.")
@@ -141,17 +141,38 @@ class SecureParty:
                 "other survivors were answered for this upload before: a second answer could unmask a single entity."
             )
         self.answered[upload] = names
-        shares = {dealer: self._share(dealer, place, SEED if dealer in names else KEY) for dealer in self.held}
+        shares = {dealer: self._share(dealer, index, SEED if dealer in names else KEY) for dealer in self.held}
         return UnmaskingShares(self.me, upload, shares).signed(self.session, self.key, names)
 
     def to_bytes(self) -> bytes:
-        """The state with its secrets, without the key of signatures. For the disk of this entity only."""
-        return _packed(self)
+        """The state with its secrets, without what the caller has: session and key of signatures. For this entity's disk only."""
+        state = {
+            "version": _VERSION,
+            "run": self.session.run,
+            "me": self.me,
+            "sealing": self.sealing.hex(),
+            "masking": [key.hex() for key in self.masking],
+            "seeds": [seed.hex() for seed in self.seeds],
+            "peers": [
+                [
+                    peer.entity,
+                    peer.sealing.hex(),
+                    [key.hex() for key in peer.masking],
+                    [key.hex() for key in peer.commitments],
+                ]
+                for peer in self.peers.values()
+            ],
+            "sent_shares": self.sent_shares.hex(),
+            "held": {name: shares.hex() for name, shares in self.held.items()},
+            "uploaded": self.uploaded,
+            "answered": {upload: list(names) for upload, names in self.answered.items()},
+        }
+        return json.dumps(state, sort_keys=True).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes, session: SumSession, key: bytes) -> "SecureParty":
         """The state that ``to_bytes`` wrote, of the same run and the same entity."""
-        party = cls(session, key=key, **_unpacked(data, session))
+        party = cls(session, key=key, **_read_state(data, session))
         if session.roster.get(party.me) != signing_public(key):
             raise InvalidParameter(
                 "the roster has another key for this entity: check its name, and the key it signs with."
@@ -170,9 +191,8 @@ class SecureParty:
 
     def _parcels(self, peers: Mapping[str, PublicKeys]) -> dict[str, bytes]:
         plan = self.session.plan
-        secrets = [
-            secret for pair in zip(self.seeds, self.masking, strict=True) for secret in pair
-        ]  # in the order of _share
+        # in the order that `_share` reads
+        secrets = [secret for pair in zip(self.seeds, self.masking, strict=True) for secret in pair]
         dealt = [split(secret, plan.threshold, len(plan.names)) for secret in secrets]
         parcels = {}
         for holder, keys in peers.items():
@@ -183,7 +203,7 @@ class SecureParty:
             parcels[holder] = commitments + seal(secret, b"".join(shares), context)
         return parcels
 
-    def _opened(self, dealer: str, parcel: bytes) -> bytes:
+    def _open(self, dealer: str, parcel: bytes) -> bytes:
         if len(parcel) != self.session.parcel_bytes:
             raise InvalidMessage("a parcel has the wrong length.")
         commitments, sealed = parcel[: self.session.commitments_bytes], parcel[self.session.commitments_bytes :]
@@ -202,8 +222,8 @@ class SecureParty:
             for at, (upload, kind) in enumerate(kinds)
         )
 
-    def _share(self, dealer: str, place: int, kind: int) -> bytes:
-        at = 2 * place + kind
+    def _share(self, dealer: str, index: int, kind: int) -> bytes:
+        at = 2 * index + kind
         return self.held[dealer][at * SHARE_BYTES : (at + 1) * SHARE_BYTES]
 
     def _check_set(self, names: Iterable[str], among: Iterable[str], content: str) -> None:
@@ -225,34 +245,8 @@ class SecureParty:
         return answer
 
 
-def _packed(party: "SecureParty") -> bytes:
-    """The state without what the caller has: the session, and the key of signatures."""
-    state = {
-        "version": _VERSION,
-        "run": party.session.run,
-        "me": party.me,
-        "sealing": party.sealing.hex(),
-        "masking": [key.hex() for key in party.masking],
-        "seeds": [seed.hex() for seed in party.seeds],
-        "peers": [
-            [
-                peer.entity,
-                peer.sealing.hex(),
-                [key.hex() for key in peer.masking],
-                [key.hex() for key in peer.commitments],
-            ]
-            for peer in party.peers.values()
-        ],
-        "sent_shares": party.sent_shares.hex(),
-        "held": {name: shares.hex() for name, shares in party.held.items()},
-        "uploaded": party.uploaded,
-        "answered": {upload: list(names) for upload, names in party.answered.items()},
-    }
-    return json.dumps(state, sort_keys=True).encode()
-
-
-def _unpacked(data: bytes, session: SumSession) -> dict[str, Any]:
-    """What ``_packed`` wrote, as arguments of a SecureParty."""
+def _read_state(data: bytes, session: SumSession) -> dict[str, Any]:
+    """What ``to_bytes`` wrote, as arguments of a SecureParty."""
     try:
         state = json.loads(data)
         if (state.pop("version"), state.pop("run")) != (_VERSION, session.run):

@@ -86,7 +86,7 @@ def tight(
         delta=delta,
         assumes=frozenset[str]().union(*(part.assumes for part in parts)) | {f"accounting: {best}"},
         proof=COMPOSITION_PROOF,
-        loss=_carried(counted),
+        loss=_loss_at_delta(counted),
     )
 
 
@@ -181,7 +181,7 @@ def _zcdp(counted: Counted, delta: float) -> float | None:
     return epsilon_of_rho(rho_up, left) if left > 0.0 and math.isfinite(rho_up) else None
 
 
-def _carried(counted: Counted) -> Loss | None:
+def _loss_at_delta(counted: Counted) -> Loss | None:
     """The loss beside a converted (epsilon, delta): only kinds that always hold, because this delta is not an exception."""
     loss = loss_of(counted)
     if loss is None or any(exceptions(guarantee) for guarantee, _ in counted):
@@ -277,10 +277,10 @@ def pld_epsilon(counted: Iterable[tuple[Guarantee, int]], delta: float) -> float
     if left < PLD_LEAST_DELTA or any(epsilon > _MOST for epsilon in others):
         return None
     parts = tuple(sorted((epsilon, times) for epsilon, times in others.items() if epsilon > 0.0))
-    return _pld(sqrt_up(squares), _fewer(parts), left)
+    return _pld(sqrt_up(squares), _merge_levels(parts), left)
 
 
-def _fewer(parts: Parts) -> Parts:
+def _merge_levels(parts: Parts) -> Parts:
     """At most a few different epsilons: neighbours are rounded up together, by at most 2 % if that is enough."""
     if len(parts) <= _LEVELS:
         return parts
@@ -303,11 +303,11 @@ def _pld(mu: float, parts: Parts, delta: float) -> float | None:
     if mu == 0.0 and len(parts) == 1:
         return equal_epsilon(*parts[0], delta)
     step = _step(mu, parts)
-    left = delta * (1.0 - _SLACK) - _error(mu, parts, step)
-    return _convolved(mu, parts, step, left) if left >= _LEAST_LEFT * delta else None
+    left = delta * (1.0 - _SLACK) - _convolution_error(mu, parts, step)
+    return _convolve(mu, parts, step, left) if left >= _LEAST_LEFT * delta else None
 
 
-def _convolved(mu: float, parts: Parts, step: float, delta: float) -> float | None:
+def _convolve(mu: float, parts: Parts, step: float, delta: float) -> float | None:
     import numpy as np
     from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -325,7 +325,7 @@ def _convolved(mu: float, parts: Parts, step: float, delta: float) -> float | No
     return epsilon if epsilon <= 2.0 * _MOST else None
 
 
-def _error(mu: float, parts: Parts, step: float) -> float:
+def _convolution_error(mu: float, parts: Parts, step: float) -> float:
     """What the convolutions may take from a sum of masses, in absolute terms: it grows with the number of releases.
 
     A transform errs by a few units in the last place at each frequency for each doubling of its length, its n-th power by n

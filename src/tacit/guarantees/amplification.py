@@ -64,14 +64,16 @@ def _shuffle(epsilon0: float, n: int, delta: float, method: ShuffleMethod, k: in
     if epsilon0 > _NO_COVER:
         return epsilon0
     if method == "closed":
-        return min(epsilon0, _closed(epsilon0, n, delta))
+        return min(epsilon0, _closed_form(epsilon0, n, delta))
     if method == "erlingsson":
-        return min(epsilon0, _erlingsson(epsilon0, n, delta))
+        return min(epsilon0, _erlingsson_form(epsilon0, n, delta))
     if epsilon0 < _NO_LOSS:
         return 0.0 if epsilon0 <= delta else epsilon0
     # The mass that is left out is a share of 1e-9 of delta, also after the blanket's factor e^epsilon0.
     at = _exact(epsilon0, n, method, k, -math.log(delta) + epsilon0 + math.log(1e9))
-    return _solve(at, delta, epsilon0, guess=max(1e-12, min(epsilon0 / 2.0, _closed(epsilon0, n, delta) / 4.0)))
+    return _solve_epsilon(
+        at, delta, epsilon0, guess=max(1e-12, min(epsilon0 / 2.0, _closed_form(epsilon0, n, delta) / 4.0))
+    )
 
 
 def _exact(epsilon0: float, n: int, method: ShuffleMethod, k: int | None, log_left: float) -> Callable[[float], float]:
@@ -83,7 +85,7 @@ def _exact(epsilon0: float, n: int, method: ShuffleMethod, k: int | None, log_le
     return Decoys(epsilon0, n, shrunk if method == "numerical" else 2.0 * shrunk / (1.0 + shrunk), log_left).delta
 
 
-def _solve(at: Callable[[float], float], delta: float, most: float, guess: float) -> float:
+def _solve_epsilon(at: Callable[[float], float], delta: float, most: float, guess: float) -> float:
     """The smallest epsilon up to ``most`` with at(epsilon) <= delta, from above and to seven digits; at(most) = 0."""
     low, high, x = 0.0, most, guess
     height_low = height_high = math.nan
@@ -111,7 +113,7 @@ def _solve(at: Callable[[float], float], delta: float, most: float, guess: float
     return high
 
 
-def _closed(epsilon0: float, n: int, delta: float) -> float:
+def _closed_form(epsilon0: float, n: int, delta: float) -> float:
     """Feldman, McMillan, Talwar (2021), Theorem 3.1: proved for epsilon0 <= ln(n / (16 ln(2/delta)))."""
     mp = precise(160)
     e0, exact_delta = mp.mpf(epsilon0), mp.mpf(delta)
@@ -121,7 +123,7 @@ def _closed(epsilon0: float, n: int, delta: float) -> float:
     return up_from(mp.log1p(mp.tanh(e0 / 2) * spread))
 
 
-def _erlingsson(epsilon0: float, n: int, delta: float) -> float:
+def _erlingsson_form(epsilon0: float, n: int, delta: float) -> float:
     """Erlingsson et al. (2019): 12 epsilon0 sqrt(ln(1/delta)/n), proved for epsilon0 < 1/2, n >= 1000, delta < 1/100."""
     if not (epsilon0 < 0.5 and n >= 1000 and delta < 0.01):
         return epsilon0
@@ -131,7 +133,7 @@ def _erlingsson(epsilon0: float, n: int, delta: float) -> float:
 
 def _delta_of_closed(epsilon0: float, n: int, epsilon: float, method: ShuffleMethod) -> float:
     """The smallest delta found at which the closed form stays within ``epsilon``; 1 if there is none."""
-    form = _closed if method == "closed" else _erlingsson
+    form = _closed_form if method == "closed" else _erlingsson_form
     largest = 0.5 if method == "closed" else down(Fraction(0.01)) * (1.0 - 1e-15)
     if form(epsilon0, n, largest) > epsilon:
         return 1.0
@@ -227,9 +229,9 @@ def amplify(
     trust = {"the shuffler does not collude with the reader", f"at least {honest} honest reports, by {chosen} bound"}
     if k is not None:
         trust |= {f"k-ary randomised response with k = {k}"}
-    assumes = guarantee.assumes | _stated(each, everybody) | trust
+    assumes = guarantee.assumes | _conditions_in_words(each, everybody) | trust
     central = Guarantee(epsilon, ONE_USER_REPLACED, delta=delta, assumes=assumes, proof=PROOF)
-    return central if everybody else _of_some(central, each, local)
+    return central if everybody else _group_guarantee(central, each, local)
 
 
 def across_batches(guarantees: Iterable[Guarantee]) -> Guarantee:
@@ -255,7 +257,7 @@ def _require_local(guarantee: Guarantee) -> None:
         )
 
 
-def _stated(each: int, everybody: bool) -> set[str]:
+def _conditions_in_words(each: int, everybody: bool) -> set[str]:
     """The conditions in words, with the stated number of reports instead of "one"."""
     words = {condition: condition.value for condition in ALL_CONDITIONS}
     if each > 1:
@@ -264,7 +266,7 @@ def _stated(each: int, everybody: bool) -> set[str]:
     return set(words.values())
 
 
-def _of_some(central: Guarantee, each: int, local: Guarantee) -> Guarantee:
+def _group_guarantee(central: Guarantee, each: int, local: Guarantee) -> Guarantee:
     """Group privacy for one user's ``each`` reports; the local guarantee if the group has none left."""
     several = group(central, each)
     if several.promises_nothing:  # its delta has reached 1

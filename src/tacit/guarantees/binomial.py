@@ -90,7 +90,7 @@ class Blanket:
         # a N0 - b N1 - c Nr > 0 is N1 < (a M - c Nr)/(a + b): stated for N1, which is small where e^epsilon is large
         start = self.pairs + 1.0 - np.ceil((a * self.pairs - c * self.low) / (a + b))  # below: never positive
         settled = self.pairs + 1.0 - np.ceil((a * self.pairs - c * self.high) / (a + b))  # from here: whatever Nr is
-        total = float(self.weights @ (self._settled(a, b, c, settled) + self._between(a, b, c, start, settled)))
+        total = float(self.weights @ (self._sum_settled(a, b, c, settled) + self._sum_between(a, b, c, start, settled)))
         # Left out: M, N0 above its window (both at most a per report) and Nr outside of its window (at most a + c).
         left_out = a * self.left_out + (3.0 * a + 2.0 * c) * math.exp(-self.log_left)
         try:
@@ -98,7 +98,7 @@ class Blanket:
         except (OverflowError, ZeroDivisionError):
             return 1.0
 
-    def _settled(self, a: float, b: float, c: float, first: Floats) -> Floats:
+    def _sum_settled(self, a: float, b: float, c: float, first: Floats) -> Floats:
         """The sum over N0 >= first, where the positive part is the linear form itself.
 
         sum over i >= h of (i - m/2) P(N0 = i) = (h/2) P(N0 = h) turns it into one mass and one tail.
@@ -109,7 +109,7 @@ class Blanket:
         result: Floats = np.maximum(0.0, high - low) + _FLOATS * 1e-1 * (high + np.abs(low))
         return result
 
-    def _between(self, a: float, b: float, c: float, start: Floats, settled: Floats) -> Floats:
+    def _sum_between(self, a: float, b: float, c: float, start: Floats, settled: Floats) -> Floats:
         """The sum over start <= N0 < settled, where Nr decides: E (v - c Nr)_+ by one mass and one tail of Nr."""
         total = np.zeros_like(self.pairs)
         stop = np.minimum(settled, self.most + 1.0)

@@ -73,7 +73,7 @@ def within(guarantee: Guarantee, radius: float) -> Guarantee:
     """
     radius = positive("radius", radius)
     distance = _metric(guarantee)
-    return _at(guarantee, radius, Neighbours.features(distance, radius), frozenset())
+    return _at_distance(guarantee, radius, Neighbours.features(distance, radius), frozenset())
 
 
 def anywhere(guarantee: Guarantee, diameter: float, protects: Neighbours = ONE_PROFILE) -> Guarantee:
@@ -91,7 +91,7 @@ def anywhere(guarantee: Guarantee, diameter: float, protects: Neighbours = ONE_P
         raise InvalidGuarantee(
             "a distance compares the features of two people: it says nothing about a person who is added or removed."
         )
-    return _at(
+    return _at_distance(
         guarantee,
         diameter,
         protects,
@@ -181,7 +181,7 @@ def _metric(guarantee: Guarantee) -> str:
     return distance
 
 
-def _at(guarantee: Guarantee, distance: float, protects: Neighbours, assumptions: frozenset[str]) -> Guarantee:
+def _at_distance(guarantee: Guarantee, distance: float, protects: Neighbours, assumptions: frozenset[str]) -> Guarantee:
     assumes = guarantee.assumes | assumptions
     epsilon = math.inf
     if not guarantee.promises_nothing:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from tacit.checks import finite, positive, probability
 from tacit.errors import InvalidGuarantee, InvalidParameter
@@ -81,16 +81,13 @@ def _epsilon_of_rho(rho: float, delta: float, conversion: Conversion) -> float:
     if conversion == "simple":
         return up_from(exact_rho + 2 * mp.sqrt(-exact_rho * log_delta))
     # Every order gives a valid epsilon, so floats may choose it and only the last evaluation has to be exact.
-    excess = math.exp(_best_order(rho, -math.log(delta)))
-    return max(0.0, up_from(_at_order(mp, exact_rho, log_delta, mp.mpf(excess)), spare=100))
-
-
-def _at_order(mp: Any, rho: Any, log_delta: Any, excess: Any) -> Any:
+    excess = mp.mpf(math.exp(_best_log_excess(rho, -math.log(delta))))
     order = 1 + excess
-    return order * rho + mp.log(excess / order) - (log_delta + mp.log(order)) / excess
+    epsilon = order * exact_rho + mp.log(excess / order) - (log_delta + mp.log(order)) / excess
+    return max(0.0, up_from(epsilon, spare=100))
 
 
-def _best_order(rho: float, log_inverse_delta: float) -> float:
+def _best_log_excess(rho: float, log_inverse_delta: float) -> float:
     """ln(order - 1) of the order with the smallest epsilon, by golden section."""
 
     def epsilon(t: float) -> float:

@@ -35,7 +35,7 @@ def real_array(raw: ArrayLike, name: str) -> NDArray[np.float64]:
     if values is not None and values.dtype.kind in "biuf":
         return np.array(values, dtype=np.float64)  # a copy
     if values is not None and values.dtype.kind == "O":
-        cells = [_wide(cell) for cell in values.flat]
+        cells = [_real_or_infinite(cell) for cell in values.flat]
         if None not in cells:
             return np.array(cells, dtype=np.float64).reshape(values.shape)
     raise InvalidInput(f"{name} must be an array of real numbers.")
@@ -59,7 +59,7 @@ def real_table(raw: Any, name: str, columns: int | None = None) -> sparse.csr_ar
                 return table
         cells = raw.tocoo()  # as they are stored
         stored = np.flatnonzero(cells.data != 0) if raw.format == "bsr" else slice(None)  # a block also stores zeros
-        return summed(cells.row[stored], cells.col[stored], cells.data[stored].astype(np.float64), raw.shape)
+        return sum_cells(cells.row[stored], cells.col[stored], cells.data[stored].astype(np.float64), raw.shape)
     if not hasattr(raw, "__array__"):
         return sparse.csr_array(_from_lists(raw, name, columns))
     dense = np.asarray(raw)
@@ -72,7 +72,7 @@ def real_table(raw: Any, name: str, columns: int | None = None) -> sparse.csr_ar
     return sparse.csr_array(real_array(dense, name))
 
 
-def summed(row: NDArray[Any], column: NDArray[Any], value: NDArray[Any], shape: tuple[int, int]) -> sparse.csr_array:
+def sum_cells(row: NDArray[Any], column: NDArray[Any], value: NDArray[Any], shape: tuple[int, int]) -> sparse.csr_array:
     """A sparse table in which every cell occurs once; numbers of the same cell are added up in the given order.
 
     scipy adds them up in an order that depends on other rows: if one row is not sorted it sorts all of them, equal cells in any
@@ -121,7 +121,7 @@ def _array(raw: Any) -> NDArray[Any] | None:
         return None
 
 
-def _wide(cell: Any) -> float | None:
+def _real_or_infinite(cell: Any) -> float | None:
     """The number in a cell, infinite if it is beyond floats; NaN for None, and None for anything that is not a number."""
     try:
         try:
@@ -188,10 +188,10 @@ def bounded_row_sum(rows: ArrayLike | sparse.csr_array, dimension: int, bound: f
     return whole_sums(table.data, table.indices, dimension)
 
 
-def whole_sums(values: NDArray[np.int64], place: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Sums of whole numbers by place: exact, and the same in any order."""
+def whole_sums(values: NDArray[np.int64], index: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Sums of whole numbers by index: exact, and the same in any order."""
     total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, place, values)
+    np.add.at(total, index, values)
     return total
 
 

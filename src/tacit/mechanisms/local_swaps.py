@@ -20,7 +20,7 @@ from tacit.guarantees.arithmetic import up
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.mechanisms.partition import HALF_SIDE, MOST_DIMENSIONS
 from tacit.mechanisms.samplers.coins import below_each
-from tacit.mechanisms.selection import gumbel_choice
+from tacit.mechanisms.selection import gumbel_choice, softmax
 from tacit.models import loops
 
 FARTHEST = (2 * HALF_SIDE) ** 2  # the squared distance of two points within HALF_SIDE of the origin is at most that
@@ -75,22 +75,22 @@ class LocalSwaps:
         """The indices of the chosen centres. Points and candidates are tables of whole numbers, one row each."""
         users, offered = _columns(points, candidates)
         current = below_each(np.full(self.k, offered.shape[1]), noise)
-        seen, losses = [], []
+        sets, losses = [], []
         for _ in range(self.swaps):
             loss = self._swap_losses(users, offered, current, compiled)
             out, into = divmod(int(gumbel_choice(-loss.reshape(1, -1), self.rate, noise)[0]), offered.shape[1])
             current = current.copy()
             current[out] = into
-            seen.append(current)
+            sets.append(current)
             losses.append(int(loss[out, into]))
         last = int(gumbel_choice(-np.array([losses]), self.rate, noise)[0])
-        return released(seen[last], self.guarantee, noise)
+        return released(sets[last], self.guarantee, noise)
 
     def outcomes(self, candidates: int) -> list[Transcript]:
         """All transcripts, in the order of ``pmf``: first centres, each swap (centre, candidate), last choice."""
-        places = range(candidates)
-        swaps = [list(product(range(self.k), places))] * self.swaps
-        return list(product(product(places, repeat=self.k), *swaps, [(last,) for last in range(self.swaps)]))
+        indices = range(candidates)
+        swaps = [list(product(range(self.k), indices))] * self.swaps
+        return list(product(product(indices, repeat=self.k), *swaps, [(last,) for last in range(self.swaps)]))
 
     def pmf(self, points: ArrayLike, candidates: ArrayLike) -> NDArray[np.float64]:
         """The probability of every transcript; the release is a part of it. For few candidates and swaps."""
@@ -105,10 +105,7 @@ class LocalSwaps:
 
     def choice_pmf(self, losses: ArrayLike) -> NDArray[np.float64]:
         """The law of one choice among whole-number losses: proportional to e^(-rate * loss)."""
-        behind = np.asarray(losses, dtype=np.int64) - np.min(losses)
-        weight = np.exp(-behind * float(self.rate))
-        law: NDArray[np.float64] = weight / weight.sum()
-        return law
+        return softmax(-np.asarray(losses, dtype=np.int64), self.rate)
 
     def _branch(
         self,
@@ -179,7 +176,7 @@ def _morton(points: NDArray[np.int64]) -> NDArray[np.int64]:
     """The first 60 bits of the interleaved coordinates, the highest first. It decides the order of users only."""
     code = np.zeros(len(points), dtype=np.int64)
     shifted = points + _MOST_SIZE
-    places = [(bit, axis) for bit in range(_MOST_SIZE.bit_length(), -1, -1) for axis in range(points.shape[1])]
-    for bit, axis in places[:60]:
+    digits = [(bit, axis) for bit in range(_MOST_SIZE.bit_length(), -1, -1) for axis in range(points.shape[1])]
+    for bit, axis in digits[:60]:
         code = (code << 1) | ((shifted[:, axis] >> bit) & 1)
     return code

@@ -7,7 +7,7 @@ docs/proofs/gram-share.md.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -24,12 +24,13 @@ from tacit.guarantees.arithmetic import down
 from tacit.guarantees.concentrated import epsilon_of_rho, rho_for
 from tacit.mechanisms.inputs import real_table, whole_sums
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
+from tacit.mechanisms.rating_rows import sparse_sums
 from tacit.mechanisms.samplers.integers import GridNoise, GridVector, NoiseKind
-from tacit.models.moments import STEPS, triangle
+from tacit.models.moments import STEPS
 
 MOST_ITEMS, MOST_HEAD, MOST_HONEST = 1 << 22, 1 << 12, 1 << 20
 LEAST_SD = 1000  # steps: the sum of several such draws is a discrete Gaussian up to e^(-9,000,000)
-_ROWS, _COLUMNS = 1 << 14, 128  # of a dense table, and of the matrix, at a time
+_ROWS = 1 << 14  # of a dense table at a time
 
 
 def moment_rhos(epsilon: float, delta: float, part: float = 0.15) -> tuple[float, float]:
@@ -176,7 +177,7 @@ def _checked_head(head: ArrayLike, items: int) -> tuple[int, ...]:
 
 def popularity_sums(rows: ArrayLike | sparse.csr_array, items: int) -> NDArray[np.int64]:
     """The sum over users of x / |x| in steps. Private."""
-    table = marked(rows, items)
+    table = mark_items(rows, items)
     sizes = np.diff(table.indptr)
     weight, _, _ = row_weights(sizes)
     return whole_sums(np.repeat(weight, sizes), table.indices, items)
@@ -184,17 +185,12 @@ def popularity_sums(rows: ArrayLike | sparse.csr_array, items: int) -> NDArray[n
 
 def gram_sums(rows: ArrayLike | sparse.csr_array, items: int, head: Sequence[int]) -> NDArray[np.int64]:
     """The sum over users of the vector (w_i w_i / sqrt 2; w_i w_j for i < j), w = x / |x| on the head, in steps. Private."""
-    table = marked(rows, items)[:, np.array(head)]
+    table = mark_items(rows, items)[:, np.array(head)]
     sizes = np.diff(table.indptr)
     _, pair, single = row_weights(sizes)
-    vector = np.empty(triangle(len(head)), dtype=np.int64)
-    vector[: len(head)] = whole_sums(np.repeat(single, sizes), table.indices, len(head))
+    own = whole_sums(np.repeat(single, sizes), table.indices, len(head))
     weighted = sparse.csr_array((np.repeat(pair, sizes), table.indices, table.indptr), shape=table.shape)
-    filled = len(head)
-    for above in _above_diagonal(table, weighted):
-        vector[filled : filled + above.size] = above
-        filled += above.size
-    return vector
+    return np.concatenate([own, sparse_sums(table, diagonal=False, weighted=weighted)])
 
 
 def row_weights(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -212,26 +208,18 @@ def row_weights(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
     return table[:, 0], table[:, 1], table[:, 2]
 
 
-def marked(rows: ArrayLike | sparse.csr_array, items: int) -> sparse.csr_array:
+def mark_items(rows: ArrayLike | sparse.csr_array, items: int) -> sparse.csr_array:
     """Users x items: 1 for a cell that is a finite number above 0. Each row is read by itself, and no cell raises an error."""
     big = isinstance(rows, np.ndarray) and rows.ndim == 2
     parts = [rows[i : i + _ROWS] for i in range(0, max(len(rows), 1), _ROWS)] if big else [rows]  # type: ignore[arg-type, index]
-    return sparse.vstack([_marked(part, items) for part in parts], format="csr")
+    return sparse.vstack([_mark_block(part, items) for part in parts], format="csr")
 
 
 @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a cell
-def _marked(rows: ArrayLike | sparse.csr_array, items: int) -> sparse.csr_array:
+def _mark_block(rows: ArrayLike | sparse.csr_array, items: int) -> sparse.csr_array:
     table = real_table(rows, "rows", items)
     if table.shape[1] != items:
         raise InvalidInput(f"expected rows of {items} numbers.")
     had = np.isfinite(table.data) & (table.data > 0.0)
     ends = np.concatenate([[0], np.cumsum(had)])[table.indptr]
     return sparse.csr_array((np.ones(int(ends[-1]), dtype=np.int64), table.indices[had], ends), shape=table.shape)
-
-
-def _above_diagonal(table: sparse.csr_array, weighted: sparse.csr_array) -> Iterator[NDArray[np.int64]]:
-    """The numbers above the diagonal of table^T weighted, row by row, a few rows of the matrix at a time."""
-    by_item, items = table.T.tocsr(), table.shape[1]
-    for first in range(0, items, _COLUMNS):
-        block = (by_item[first : first + _COLUMNS] @ weighted[:, first:]).toarray()
-        yield block[np.arange(items - first)[None, :] > np.arange(len(block))[:, None]]

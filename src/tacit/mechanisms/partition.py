@@ -92,10 +92,8 @@ class PrivatePartition:
             half //= 2
             above = inside >= centres[cube]
             first, child = _distinct(cube, above)  # one point of each child that has any; the child of each point
-            noisy = np.bincount(child, minlength=first.size) + integers.sample_discrete_laplace(
-                self.scale, first.size, noise
-            )
-            heads = np.flatnonzero(noisy > self.threshold)
+            added = integers.sample_discrete_laplace(self.scale, first.size, noise)
+            heads = np.flatnonzero(np.bincount(child, minlength=first.size) + added > self.threshold)
             parents, sides = cube[first], above[first]
             extra, extra_sides = self.empty_children(len(centres), parents, sides, noise)
             sides = np.concatenate([sides[heads], extra_sides])
@@ -158,11 +156,9 @@ class PrivatePartition:
         )
         if len(children) > _OUTCOMES:
             raise InvalidParameter("too many outcomes to enumerate; take one dimension and at most three levels.")
-        counts = [sum(_holds(child, half, point, self.half_side) for point in points) for child in children]
-        heads, tails = (
-            self.kept(np.array(counts)),
-            integers.discrete_laplace_cdf(self.threshold - np.array(counts), self.scale),
-        )
+        counts = [sum(_contains(child, half, point, self.half_side) for point in points) for child in children]
+        heads = self.kept(np.array(counts))
+        tails = integers.discrete_laplace_cdf(self.threshold - np.array(counts), self.scale)
         for coins in product((False, True), repeat=len(children)):
             likely = math.prod(float(h if coin else t) for coin, h, t in zip(coins, heads, tails, strict=True))
             kept = tuple(child for child, coin in zip(children, coins, strict=True) if coin)[: self.cap]
@@ -189,6 +185,6 @@ def _distinct(cube: NDArray[np.int64], above: NDArray[np.bool_]) -> tuple[NDArra
     return first, group.reshape(-1)
 
 
-def _holds(centre: tuple[int, ...], half: int, point: list[int], side: int) -> bool:
+def _contains(centre: tuple[int, ...], half: int, point: list[int], side: int) -> bool:
     """Whether a point is in the cube: its lower faces belong to it, its upper faces only at the end of the root cube."""
     return all(c - half <= y and (y < c + half or c + half == side) for c, y in zip(centre, point, strict=True))

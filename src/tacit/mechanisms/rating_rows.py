@@ -115,14 +115,14 @@ def rated_cells(
     value, is_rated = _whole(raw, bounds)
     is_rated &= (item >= 0) & (item < items)
     user, item, value = user[is_rated], item[is_rated], value[is_rated]
-    place = user * items + item
+    cell = user * items + item
     if (
-        place[1:] <= place[:-1]
+        cell[1:] <= cell[:-1]
     ).any():  # not in order, or a cell named twice: a sum of whole numbers, in any order the same
-        order = np.argsort(place, kind="stable")
-        place, first = np.unique(place[order], return_index=True)
+        order = np.argsort(cell, kind="stable")
+        cell, first = np.unique(cell[order], return_index=True)
         value = np.add.reduceat(value[order], first)
-        user, item = np.divmod(place, items)
+        user, item = np.divmod(cell, items)
     return user, item, value, n_users
 
 
@@ -289,6 +289,7 @@ def product_sums(rows: sparse.csr_array, *, diagonal: bool) -> NDArray[np.int64]
 
 
 def dense_sums(rows: sparse.csr_array, *, diagonal: bool) -> NDArray[np.int64]:
+    """The upper triangle of rows^T rows, by dense products."""
     from scipy.linalg.blas import dsyrk
 
     users, columns = rows.shape
@@ -308,12 +309,15 @@ def dense_sums(rows: sparse.csr_array, *, diagonal: bool) -> NDArray[np.int64]:
     return vector
 
 
-def sparse_sums(rows: sparse.csr_array, *, diagonal: bool) -> NDArray[np.int64]:
-    columns = rows.shape[1]
+def sparse_sums(
+    rows: sparse.csr_array, *, diagonal: bool, weighted: sparse.csr_array | None = None
+) -> NDArray[np.int64]:
+    """The upper triangle of rows^T ``weighted``, where ``weighted`` is ``rows`` with another weight for each user, or ``rows``."""
+    columns, weighted = rows.shape[1], rows if weighted is None else weighted
     vector = np.zeros(triangle(columns, diagonal=diagonal), dtype=np.int64)
     by_column, filled = rows.T.tocsr(), 0
     for first in range(0, columns, _COLUMNS):
-        block = (by_column[first : first + _COLUMNS] @ rows[:, first:]).toarray()
+        block = (by_column[first : first + _COLUMNS] @ weighted[:, first:]).toarray()
         above = block[np.arange(columns - first)[None, :] >= np.arange(len(block))[:, None] + (0 if diagonal else 1)]
         vector[filled : filled + above.size] = above
         filled += above.size

@@ -27,9 +27,8 @@ from tacit.mechanisms.scores import candidate_scores
 
 BITS = 32  # weights are whole numbers of 2^-32
 LARGEST_EPSILON = 40.0  # beyond it another value comes once in 10^17: say openly that nothing is promised
-_WHOLE = 1 << (
-    2 * BITS
-)  # probabilities of an envelope are whole numbers of 2^-64: a floor of 2^-32 times a weight of 2^-32
+# probabilities of an envelope are whole numbers of 2^-64: a floor of 2^-32 times a weight of 2^-32
+_WHOLE = 1 << (2 * BITS)
 _LOWEST = -sys.float_info.max
 _BLOCK = 1 << 16  # scores at a time
 
@@ -168,8 +167,8 @@ class TopResponse:
             best = int(scores.argmax())  # the first of the largest
             return released(best if other < 0 else other + (other >= best), self.guarantee, noise)
         order = np.argsort(-scores, kind="stable")
-        place = draw // self.best_weight if other < 0 else self.d + other
-        return released(int(order[place]), self.guarantee, noise)
+        rank = draw // self.best_weight if other < 0 else self.d + other
+        return released(int(order[rank]), self.guarantee, noise)
 
     def release_many(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
         """One choice for each row; the guarantee is that of each row's user."""
@@ -192,10 +191,10 @@ class TopResponse:
             return np.asarray(chosen, dtype=np.int64)
         bounds = np.full(len(scores), self.d, dtype=np.int64)
         bounds[others] = self.m - self.d
-        place = below_each(bounds, noise)
-        place[others] += self.d
+        rank = below_each(bounds, noise)
+        rank[others] += self.d
         order = np.argsort(-scores, axis=1, kind="stable")
-        return np.asarray(order[np.arange(len(scores)), place], dtype=np.int64)
+        return np.asarray(order[np.arange(len(scores)), rank], dtype=np.int64)
 
 
 @lru_cache(maxsize=1024)  # epsilon is public, and every decision asks for it
@@ -257,9 +256,9 @@ class Envelope:
             raise InvalidInput("release takes one row of scores; for several rows use release_many.")
         weights, spare = [floor << BITS for floor in self.floors], self.spare
         for item in np.argsort(-scores, kind="stable").tolist():
-            given = min(self.raises[item], spare)
-            weights[item] += given
-            spare -= given
+            raised = min(self.raises[item], spare)
+            weights[item] += raised
+            spare -= raised
         return weights
 
     def pmf(self, raw: ArrayLike) -> NDArray[np.float64]:
@@ -294,9 +293,9 @@ class Envelope:
         weights = np.tile(np.array([floor << BITS for floor in self.floors], dtype=np.uint64), (len(scores), 1))
         spare = np.full(len(scores), self.spare, dtype=np.uint64)
         for item in np.argsort(-scores, axis=1, kind="stable").T:
-            given = np.minimum(raises[item], spare)
-            weights[rows, item] += given
-            spare -= given
+            raised = np.minimum(raises[item], spare)
+            weights[rows, item] += raised
+            spare -= raised
         draw = words64(noise, len(scores)).copy()
         waiting = np.ones(len(scores), dtype=np.bool_)
         for item in range(len(self.floors)):

@@ -235,7 +235,7 @@ class ScaledScores:
     @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about an underflow
     def integers(self, raw: Scores) -> NDArray[np.int64]:
         """The scores in grid steps, each row scaled to its own least and largest score."""
-        scores = _for(self.k, raw)
+        scores = _scores_of(self.k, raw)
         np.clip(scores, -_LARGEST, _LARGEST, out=scores)  # NaN stays NaN
         scores *= 0.5  # halves: the difference of two finite scores may overflow
         low = np.fmin.reduce(scores, axis=-1, keepdims=True)  # ignores NaN
@@ -303,7 +303,7 @@ class ClippedScores:
     @np.errstate(all="ignore")
     def integers(self, raw: Scores) -> NDArray[np.int64]:
         """The scores in grid steps, clipped to their boxes."""
-        scores = _for(len(self.centres), raw)
+        scores = _scores_of(len(self.centres), raw)
         low, high, span = self._edges
         scores = np.where(np.isnan(scores), self._centres, scores)
         np.clip(scores, low, high, out=scores)
@@ -328,14 +328,14 @@ class ClippedScores:
         return steps.astype(np.int64)
 
 
-def _finite_centres(given: tuple[float, ...]) -> tuple[float, ...]:
+def _finite_centres(centres: tuple[float, ...]) -> tuple[float, ...]:
     """Centres as finite floats, with a short cut for plain floats: every offer makes boxes."""
-    if all(type(centre) is float for centre in given) and all(map(math.isfinite, given)):
-        return given
-    return tuple(finite("a centre", centre) for centre in given)
+    if all(type(centre) is float for centre in centres) and all(map(math.isfinite, centres)):
+        return centres
+    return tuple(finite("a centre", centre) for centre in centres)
 
 
-def _for(k: int, raw: Scores) -> NDArray[np.float64]:
+def _scores_of(k: int, raw: Scores) -> NDArray[np.float64]:
     scores = candidate_scores(raw)
     if scores.shape[-1] != k:
         raise InvalidInput(f"expected the scores of {k} candidates.")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -73,7 +73,7 @@ class ExponentialMechanism:
 
     def pmf(self, raw: Scores) -> NDArray[np.float64]:
         """The probability of every candidate."""
-        return _softmax(self.scores.integers(raw), self.rate)
+        return softmax(self.scores.integers(raw), self.rate)
 
     def release(self, raw: Scores, noise: Noise = SYSTEM_NOISE) -> Release[int]:
         """The index of the chosen candidate."""
@@ -104,10 +104,11 @@ def gumbel_choice(integers: NDArray[np.int64], rate: Fraction, noise: Noise) -> 
     return choose(behind * float(rate), lambda row: [int(steps) * rate for steps in behind[row]], noise)
 
 
-def _softmax(integers: NDArray[np.int64], rate: Fraction) -> NDArray[np.float64]:
-    weight = np.exp((integers - integers.max(axis=-1, keepdims=True)) * float(rate))
-    probability: NDArray[np.float64] = weight / weight.sum(axis=-1, keepdims=True)
-    return probability
+def softmax(scores: NDArray[Any], rate: Fraction | float = 1.0) -> NDArray[np.float64]:
+    """The law of one choice in every row: proportional to e^(rate * score)."""
+    weight = np.exp((scores - scores.max(axis=-1, keepdims=True)) * float(rate))
+    law: NDArray[np.float64] = weight / weight.sum(axis=-1, keepdims=True)
+    return law
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,8 @@ class PermuteAndFlip:
         behind = integers.max(axis=1, keepdims=True) - integers
         heads = exponential_coins(behind * self._rate, lambda i: int(behind.flat[i]) * self.rate, noise)
         counts = heads.sum(axis=1)  # at least 1: the best candidate's coin is always heads
-        place = np.cumsum(counts) - counts + below_each(counts, noise)  # of one of the row's heads among all heads
-        return np.asarray(heads.nonzero()[1][place], dtype=np.int64)
+        position = np.cumsum(counts) - counts + below_each(counts, noise)  # of one of the row's heads among all heads
+        return np.asarray(heads.nonzero()[1][position], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -224,9 +225,7 @@ class LaplaceNoisyMax:
 
     def _choose(self, integers: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
         noisy = integers + sample_discrete_laplace(self.scale, integers.size, noise).reshape(integers.shape)
-        chosen: NDArray[np.int64] = np.argmax(
-            noisy, axis=1
-        )  # the first of the largest: a fixed rule, as the proof needs
+        chosen: NDArray[np.int64] = np.argmax(noisy, axis=1)  # the first of the largest: the proof needs a fixed rule
         return chosen
 
     def _law(self, row: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -299,12 +298,12 @@ LossOfRate = Callable[[float], float]  # of lambda
 
 def exponential_rate(source: BoxedScores, epsilon: float) -> Fraction:
     """The largest known rate per grid step at which the exponential mechanism over these boxes spends epsilon."""
-    return _rate(_exponential, source, epsilon)
+    return _rate(_exponential_loss, source, epsilon)
 
 
 def permute_and_flip_rate(source: BoxedScores, epsilon: float) -> Fraction:
     """The largest known rate per grid step at which permute-and-flip over these boxes spends epsilon."""
-    return _rate(_permute_and_flip, source, epsilon)
+    return _rate(_permute_and_flip_loss, source, epsilon)
 
 
 def require_boxes(source: object) -> None:
@@ -317,11 +316,11 @@ def _rate(loss_of: Callable[[tuple[float, ...]], LossOfRate | None], source: Box
     steps, lowest = source.sensitivity, min(source.lows)
     plain = Fraction(epsilon) / (2 * steps)
     gaps = sorted((low - lowest) / steps for low in source.lows)[1:]  # the others', in widths
-    return max(plain, Fraction(_solved(loss_of, tuple(gaps), epsilon)) / steps)
+    return max(plain, Fraction(_solve_rate(loss_of, tuple(gaps), epsilon)) / steps)
 
 
 @lru_cache(maxsize=1024)  # all arguments are public, and every decision asks for it
-def _solved(
+def _solve_rate(
     loss_of: Callable[[tuple[float, ...]], LossOfRate | None], gaps: tuple[float, ...], epsilon: float
 ) -> float:
     """A lambda whose loss is at most epsilon, and within three margins of it; 0 if nothing is gained."""
@@ -351,25 +350,26 @@ def _solved(
     return low
 
 
-def _exponential(gaps: tuple[float, ...]) -> LossOfRate:
+def _exponential_loss(gaps: tuple[float, ...]) -> LossOfRate:
     distance = np.array(gaps)
 
     def loss(rate: float) -> float:
         most = rate * gaps[-1]
         inverse = most + math.log(float(np.exp(rate * distance - most).sum()))  # ln 1/T, at least 0
-        return 2.0 * rate + math.log1p(math.exp(-rate - inverse)) - _log_one_plus_exp(rate - inverse)
+        return 2.0 * rate + math.log1p(math.exp(-rate - inverse)) - _softplus(rate - inverse)
 
     return loss
 
 
-def _log_one_plus_exp(x: float) -> float:
+def _softplus(x: float) -> float:
+    """ln(1 + e^x)."""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-def _permute_and_flip(gaps: tuple[float, ...]) -> LossOfRate | None:
+def _permute_and_flip_loss(gaps: tuple[float, ...]) -> LossOfRate | None:
     most = gaps[-1]
     if most == 0.0:
-        return lambda rate: 2.0 * rate + _tied(rate, len(gaps) + 1)
+        return lambda rate: 2.0 * rate + _log_any_head(rate, len(gaps) + 1)
     if most >= 1.0 or len(gaps) > _MOST_FACTORS:
         return None
     distance = np.array(gaps)
@@ -386,8 +386,8 @@ def _permute_and_flip(gaps: tuple[float, ...]) -> LossOfRate | None:
     return loss
 
 
-def _tied(rate: float, k: int) -> float:
-    """ln(1 - (1 - e^-rate)^k)."""
+def _log_any_head(rate: float, k: int) -> float:
+    """ln(1 - (1 - e^-rate)^k): the log of the probability that any of k coins of e^-rate is heads."""
     if rate > 600.0:  # e^-rate is 0 in floats; 1 - (1 - a)^k <= k a, and hardly below it
         return math.log(k) - rate
     tails = k * (math.log(-math.expm1(-rate)) if rate < 0.7 else math.log1p(-math.exp(-rate)))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
-from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
+from typing import ClassVar, Generic, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -274,7 +274,7 @@ _MOST = 2000.0  # a larger epsilon counts as this one: the jitter is then below 
 
 def natural_epsilon(bound: float, sigma: float) -> float:
     """log(1 + x): exact for slates of k < n items, if a user is added or removed, and also if a user is replaced."""
-    return _log_sum(1, positive("bound", bound), sigma, lambda mp: 1)
+    return _log_sum(1, positive("bound", bound), positive("sigma", sigma), 1)
 
 
 def sigma_for(epsilon: float, bound: float = 1.0) -> float:
@@ -295,8 +295,8 @@ def subset_epsilon(bound: float, sigma: float, relation: Relation = Relation.ADD
     mp = precise(_BITS)
     empty = mp.log1p(mp.mpf(bound) / (1 + mp.mpf(sigma)))  # the empty subset, whose weight does not move
     # log (1 + x)/(1 + y) = log(1 + (x - y)/(1 + y)), and x - y = bound / (sigma (1 + sigma)): nothing cancels
-    one = mp.log1p(mp.mpf(bound) / (mp.mpf(sigma) * (1 + mp.mpf(sigma) + mp.mpf(bound))))
-    return up_from(max(empty, one))
+    single = mp.log1p(mp.mpf(bound) / (mp.mpf(sigma) * (1 + mp.mpf(sigma) + mp.mpf(bound))))
+    return up_from(max(empty, single))
 
 
 def subset_sigma_for(epsilon: float, bound: float = 1.0, relation: Relation = Relation.ADD_REMOVE) -> float:
@@ -308,8 +308,8 @@ def subset_sigma_for(epsilon: float, bound: float = 1.0, relation: Relation = Re
     plain = mp.mpf(bound) / mp.expm1(mp.mpf(min(epsilon, _MOST)))
     # bound / (sigma (1 + sigma + bound)) = e^epsilon - 1, solved for sigma without a difference; and bound / (1 + sigma) likewise
     half = 1 + mp.mpf(bound)
-    one = 2 * plain / (half + mp.sqrt(half**2 + 4 * plain))
-    return _usable(up_from(max(one, plain - 1)))
+    single = 2 * plain / (half + mp.sqrt(half**2 + 4 * plain))
+    return _usable(up_from(max(single, plain - 1)))
 
 
 def subset_range(bound: float, sigma: float) -> float:
@@ -320,7 +320,7 @@ def subset_range(bound: float, sigma: float) -> float:
 def published_epsilon(size: float, sigma: float, n: int) -> float:
     """The paper's figure for its eigenvalue step, 2 n log(1 + size / (sigma sqrt n)). It does not cover choosing the subset."""
     n = whole("n", n, least=1)
-    return _log_sum(2 * n, size, sigma, lambda mp: mp.sqrt(n))
+    return _log_sum(2 * n, positive("size", size), positive("sigma", sigma), n)
 
 
 def published_sigma_for(epsilon: float, n: int, size: float = 1.0) -> float:
@@ -331,15 +331,11 @@ def published_sigma_for(epsilon: float, n: int, size: float = 1.0) -> float:
     return _usable(up_from(mp.mpf(size) / (mp.sqrt(n) * mp.expm1(min(each, mp.mpf(_MOST))))))
 
 
-def _log_sum(times: int, size: float, sigma: float, spread: Callable[[Any], Any]) -> float:
-    """times * log(1 + size / (sigma * spread)), rounded up."""
-    return _one_log_sum(times, positive("size", size), positive("sigma", sigma), spread(precise(_BITS)))
-
-
 @lru_cache(maxsize=1024)
-def _one_log_sum(times: int, size: float, sigma: float, spread: Any) -> float:
+def _log_sum(times: int, size: float, sigma: float, n: int) -> float:
+    """times * log(1 + size / (sigma sqrt n)), rounded up."""
     mp = precise(_BITS)
-    return up_from(times * mp.log1p(mp.mpf(size) / (mp.mpf(sigma) * spread)))
+    return up_from(times * mp.log1p(mp.mpf(size) / (mp.mpf(sigma) * mp.sqrt(n))))
 
 
 def _usable(sigma: float) -> float:

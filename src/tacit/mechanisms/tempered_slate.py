@@ -61,7 +61,7 @@ class TemperedSlate:
         keep(
             self,
             epsilon=positive("epsilon", self.epsilon),
-            features=kept(_scaled(checked_features(self.features))),
+            features=read_only(_scale_to_one(checked_features(self.features))),
             relation=member("relation", Relation, self.relation),
             steps=whole("steps", self.steps, least=1, most=MOST_STEPS),
             most_nats=min(MOST_NATS, positive("most_nats", self.most_nats)),
@@ -74,7 +74,7 @@ class TemperedSlate:
         rank = int(np.count_nonzero(sizes > self._negligible * sizes[0]))
         keep(self, _rank=rank if self.k <= rank else require_rank(self.features, self.k))
         if self._rank < self.features.shape[1]:  # by public features only: votes must not decide which directions count
-            keep(self, features=kept(along_axes(self.features, self._rank)))
+            keep(self, features=read_only(along_axes(self.features, self._rank)))
         if self.k < self.items:  # else there is only one slate
             self._require_nats(float(sizes[0] / sizes[self._rank - 1]))
 
@@ -221,29 +221,29 @@ def capped_totals(rows: Scores, items: int, steps: int, items_each: int | None) 
     vote = np.floor(share * steps).astype(np.int64)
     if items_each is not None:
         user = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-        order = np.lexsort((_shuffled(table.indices, vote, user, table.shape[0]), -vote, user))
+        order = np.lexsort((_tie_order(table.indices, vote, user, table.shape[0]), -vote, user))
         rank = np.arange(len(order)) - table.indptr[user[order]]
         vote[order[rank >= items_each]] = 0
     return whole_sums(vote, table.indices, items)
 
 
-def _shuffled(
+def _tie_order(
     item: NDArray[np.int32], vote: NDArray[np.int64], user: NDArray[np.int64], users: int
 ) -> NDArray[np.uint64]:
     """The order in which equal votes of a user count. It differs from record to record, so that no item is always first."""
     own = np.zeros(users, dtype=np.uint64)
-    np.add.at(own, user, np.where(vote > 0, _mixed(item.astype(np.uint64)), np.uint64(0)))
-    return _mixed(item.astype(np.uint64) ^ own[user])
+    np.add.at(own, user, np.where(vote > 0, _mix(item.astype(np.uint64)), np.uint64(0)))
+    return _mix(item.astype(np.uint64) ^ own[user])
 
 
-def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of splitmix64: not secret, but without a pattern."""
     words = (words + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
 
 
-def kept(features: NDArray[np.float64]) -> NDArray[np.float64]:
+def read_only(features: NDArray[np.float64]) -> NDArray[np.float64]:
     """A read-only copy; an array that is read-only and owns its data is returned as it is."""
     if features.base is None and not features.flags.writeable:
         return features
@@ -252,7 +252,7 @@ def kept(features: NDArray[np.float64]) -> NDArray[np.float64]:
     return own
 
 
-def _scaled(features: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scale_to_one(features: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scaled by a power of 2, so that the largest number is about 1: tiny features could vanish beside votes, visibly."""
     exponent = int(np.frexp(np.abs(features).max(initial=0.0))[1])
     return features if exponent == 0 else np.ldexp(features, -exponent)
@@ -276,7 +276,7 @@ class FeatureSlate:
         keep(
             self,
             epsilon=positive("epsilon", self.epsilon),
-            features=kept(checked_features(self.features)),
+            features=read_only(checked_features(self.features)),
             bound=positive("bound", self.bound),
             relation=member("relation", Relation, self.relation),
         )

@@ -44,9 +44,8 @@ from tacit.mechanisms.scores import (
 )
 from tacit.mechanisms.selection import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip, selection_rate
 
-_REBASE = (
-    8.0  # how far the best item left may be behind before weights are computed again: they lose a bit per doubling
-)
+# how far the best item left may be behind before weights are computed again: they lose a bit per doubling
+_REBASE = 8.0
 _MOST_OUTCOMES = 1 << 20
 _MOST_TERMS = 1 << 25
 
@@ -226,7 +225,7 @@ class Peeling:
                 left = np.setdiff1d(np.arange(self.candidates), chosen[rows[0], :pick])
                 drawn = self._of(left.tolist()).release_many(scores[np.ix_(rows, left)], noise).value
                 chosen[rows, pick] = left[drawn]
-            groups = _alike(np.sort(chosen[:, : pick + 1], axis=1))
+            groups = _group_rows(np.sort(chosen[:, : pick + 1], axis=1))
         return released(chosen, self.guarantee, noise)
 
     def _of(self, left: Sequence[int]) -> Rule:
@@ -244,7 +243,7 @@ class Peeling:
         return scores
 
 
-def _alike(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _group_rows(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """The indices of equal rows, grouped."""
     if not len(rows):
         return []

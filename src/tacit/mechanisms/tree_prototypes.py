@@ -110,10 +110,10 @@ def grow(
         large = np.flatnonzero(counts >= branch * least)
         if not large.size:
             continue
-        place = np.full(counts.size, -1, dtype=np.int64)
-        place[large] = 2 * np.arange(large.size)
+        lower = np.full(counts.size, -1, dtype=np.int64)  # the group of each large node's lower half
+        lower[large] = 2 * np.arange(large.size)
         upper = (codes >> (depth - level)) & 1
-        group = np.where(place[leaf] >= 0, place[leaf] + upper, -1)
+        group = np.where(lower[leaf] >= 0, lower[leaf] + upper, -1)
         halves = noisy_counts(level, group, 2 * large.size).reshape(-1, 2)
         split = (halves >= least).all(axis=1)
         kept = np.full(counts.size, -1, dtype=np.int64)
@@ -204,14 +204,14 @@ class TreePrototypes:
 
     def release(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> Release[Prototypes]:
         """The prototypes of all users' rows. A prototype that was not needed is NaN, with size 0."""
-        return released(self.computed(self.asked(rows, noise)), self.guarantee, noise)
+        return released(self.compute(self.ask(rows, noise)), self.guarantee, noise)
 
-    def asked(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> "NoisyAnswers":
-        """Noisy answers about the rows, each at most as often as was paid for. Only ``computed`` may ask them."""
+    def ask(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> "NoisyAnswers":
+        """Noisy answers about the rows, each at most as often as was paid for. Only ``compute`` may ask them."""
         return NoisyAnswers(self, WholeRows(self.bounds.bounded(rows, noise, l2=True)), noise)
 
     @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a noisy number
-    def computed(self, answers: "NoisyAnswers") -> Prototypes:
+    def compute(self, answers: "NoisyAnswers") -> Prototypes:
         """The prototypes, from noisy answers and public numbers only."""
         tree = grow(answers.counts, self.depth, self.minimum, _BRANCH)
         points = self._points(answers.sums(tree), tree.counts)
@@ -220,14 +220,19 @@ class TreePrototypes:
         sizes: Floats = np.bincount(near, weights=tree.counts, minlength=len(centres)).astype(np.float64)
         for _ in range(self.lloyd):
             sizes, sums = answers.clusters(np.rint(centres).astype(np.int64))
-            centres = self._moved(centres, sizes, sums)
-        return self._padded(centres, sizes)
+            centres = self._move(centres, sizes, sums)
+        # always k prototypes, in the units of the rows
+        table, numbers = np.full((self.k, self.bounds.items), np.nan), np.zeros(self.k)
+        table[: len(centres)], numbers[: len(centres)] = self._in_units(centres), sizes
+        return Prototypes(table, numbers)
 
     def _points(self, sums: Whole, counts: Floats) -> Floats:
         """Means, in steps, cut to the radius."""
-        return self._shortened(sums / np.maximum(counts, 1.0)[:, None])
+        points = sums / np.maximum(counts, 1.0)[:, None]
+        norms = np.sqrt((points**2).sum(axis=1, keepdims=True))
+        return np.asarray(points * np.minimum(1.0, self.bounds.l2_steps / np.maximum(norms, 1.0)))
 
-    def _moved(self, centres: Floats, sizes: Floats, sums: Whole) -> Floats:
+    def _move(self, centres: Floats, sizes: Floats, sums: Whole) -> Floats:
         """Centres with enough near users move to their noisy means, less the part of the move that noise explains.
 
         A mean has noise of squared length (items + 1) variance / size^2 (James and Stein's estimate, towards the last centre).
@@ -241,17 +246,6 @@ class TreePrototypes:
         moved = centres.copy()
         moved[sure] = last + share[:, None] * move
         return moved
-
-    def _shortened(self, points: Floats) -> Floats:
-        norms = np.sqrt((points**2).sum(axis=1, keepdims=True))
-        shortened: Floats = points * np.minimum(1.0, self.bounds.l2_steps / np.maximum(norms, 1.0))
-        return shortened
-
-    def _padded(self, centres: Floats, sizes: Floats) -> Prototypes:
-        """Always k prototypes, in the units of the rows."""
-        table, numbers = np.full((self.k, self.bounds.items), np.nan), np.zeros(self.k)
-        table[: len(centres)], numbers[: len(centres)] = self._in_units(centres), sizes
-        return Prototypes(table, numbers)
 
     def _in_units(self, points: Floats) -> Floats:
         if isinstance(self.bounds, FeatureBox):

@@ -37,7 +37,7 @@ from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.mechanisms.samplers import integers
 from tacit.mechanisms.samplers.subsets import choose
 from tacit.mechanisms.scores import MOST_STEPS
-from tacit.mechanisms.selection import gumbel_choice
+from tacit.mechanisms.selection import gumbel_choice, softmax
 
 Table: TypeAlias = ArrayLike | sparse.csr_array
 
@@ -116,7 +116,7 @@ class PrivateReplacement:
 
     def laws(self, scores: Table) -> NDArray[np.float64]:
         """The probability of every candidate, for every source item: draws x candidates."""
-        return np.concatenate([_softmax(block, float(self.rate)) for block in self._blocks(scores)])
+        return np.concatenate([softmax(block, self.rate) for block in self._blocks(scores)])
 
     def pmf(self, scores: Table) -> NDArray[np.float64]:
         """The probability of every table of replacements; for few draws and candidates."""
@@ -143,12 +143,6 @@ class PrivateReplacement:
         rows = max(1, _BLOCK // self.candidates)
         for start in range(0, self.draws, rows):
             yield table[start : start + rows].toarray().astype(np.int64)
-
-
-def _softmax(integers: NDArray[np.int64], rate: float) -> NDArray[np.float64]:
-    weight = np.exp((integers - integers.max(axis=1, keepdims=True)) * rate)
-    law: NDArray[np.float64] = weight / weight.sum(axis=1, keepdims=True)
-    return law
 
 
 PAGE = "published-x-map"
@@ -205,16 +199,15 @@ class PublishedReplacement:
         size = max(1, _BLOCK // max(1, int(counts.max(initial=0))))
         for start in range(0, drawn.size, size):
             rows = drawn[start : start + size]
-            places = self._draw(table, rows, noise)
-            chosen[rows] = table.indices[table.indptr[rows] + places]
+            chosen[rows] = table.indices[table.indptr[rows] + self._draw(table, rows, noise)]
         return released(chosen, self.guarantee, noise)
 
     def _draw(self, table: sparse.csr_array, rows: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
         """The position of the drawn candidate in each row."""
         starts, counts = table.indptr[rows], np.diff(table.indptr)[rows]
-        place = np.arange(int(counts.max()))
-        real = place < counts[:, None]
-        scores = np.where(real, table.data[np.where(real, starts[:, None] + place, 0)], -np.inf)
+        position = np.arange(int(counts.max()))
+        real = position < counts[:, None]
+        scores = np.where(real, table.data[np.where(real, starts[:, None] + position, 0)], -np.inf)
         behind = (scores.max(axis=1, keepdims=True) - scores) * self.rate
         return choose(behind, lambda row: exactly(behind[row]), noise)
 
@@ -284,9 +277,9 @@ def printed_sensitivity(z: sparse.csr_array, first: int, second: int) -> float:
 
 def local_sensitivity(z: sparse.csr_array, first: int, second: int) -> float:
     """How far one pair's adjusted cosine really changes, at most, if any one user is removed."""
-    one, other = (_checked(z)[:, [item]].toarray().ravel() for item in (first, second))
-    here = _cosine(one @ other, one @ one, other @ other)
-    without = _cosine(one @ other - one * other, one @ one - one**2, other @ other - other**2)
+    left, right = (_checked(z)[:, [item]].toarray().ravel() for item in (first, second))
+    here = _cosine(left @ right, left @ left, right @ right)
+    without = _cosine(left @ right - left * right, left @ left - left**2, right @ right - right**2)
     return float(np.abs(here - without).max(initial=0.0))
 
 
@@ -326,8 +319,8 @@ def _rest(square: NDArray[np.float64] | float, value: NDArray[np.float64]) -> ND
     return np.where(rest > 1e-12 * square, rest, 0.0)
 
 
-def _cosine(dot: ArrayLike, one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
-    squares = np.maximum(np.asarray(one, dtype=np.float64), 0.0) * np.maximum(np.asarray(other, dtype=np.float64), 0.0)
+def _cosine(dot: ArrayLike, left: ArrayLike, right: ArrayLike) -> NDArray[np.float64]:
+    squares = np.maximum(np.asarray(left, dtype=np.float64), 0.0) * np.maximum(np.asarray(right, dtype=np.float64), 0.0)
     cosine = np.asarray(dot, dtype=np.float64) / np.sqrt(np.maximum(squares, 1e-18))
     return np.asarray(np.where(squares > 1e-18, cosine, 0.0), dtype=np.float64)
 
@@ -400,16 +393,13 @@ class PublishedSimilarItems:
     def exponents(self, similarity: ArrayLike, sensitivity: ArrayLike) -> NDArray[np.float64]:
         """epsilon s^ / (4 k SS_ij) with s^ = max(s, Sim_k - w), for every row; minus infinity for an item that is no candidate."""
         near, reach = self._tables(similarity, sensitivity)
-        cut = np.array([self._cut(*rows) for rows in zip(near, reach, strict=True)])
+        cut = np.array([self._least_similarity(*rows) for rows in zip(near, reach, strict=True)])
         raised = np.where(np.isnan(near), -np.inf, np.maximum(near, cut[:, None]))
         return np.asarray(self.epsilon * raised / (4.0 * self.k * np.maximum(reach, self.least)), dtype=np.float64)
 
     def first(self, similarity: ArrayLike, sensitivity: ArrayLike) -> NDArray[np.float64]:
         """The law of the first draw of every row: for k = 1, the law of all that is drawn."""
-        exponents = self.exponents(similarity, sensitivity)
-        weight = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-        law: NDArray[np.float64] = weight / weight.sum(axis=1, keepdims=True)
-        return law
+        return softmax(self.exponents(similarity, sensitivity))
 
     def release(
         self, similarity: ArrayLike, sensitivity: ArrayLike, noise: Noise = SYSTEM_NOISE
@@ -417,16 +407,16 @@ class PublishedSimilarItems:
         """For every row k of its candidates and their noisy similarities. NaN marks an item that is no candidate."""
         near, reach = self._tables(similarity, sensitivity)
         rows = max(1, _SIMILARITIES // near.shape[1])
-        parts = [self._drawn(near[i : i + rows], reach[i : i + rows], noise) for i in range(0, len(near), rows)]
+        parts = [self._draw_items(near[i : i + rows], reach[i : i + rows], noise) for i in range(0, len(near), rows)]
         items = np.concatenate(parts) if parts else np.empty((0, self.k), dtype=np.int64)
-        place = np.maximum(items, 0)
-        scale = np.maximum(np.take_along_axis(reach, place, axis=1), 0.0) / (self.epsilon / 2.0)
+        column = np.maximum(items, 0)  # -1, no item, counts below
+        scale = np.maximum(np.take_along_axis(reach, column, axis=1), 0.0) / (self.epsilon / 2.0)
         # Laplace noise of scale 1 on a grid, times the scale of each pair
         unit = integers.sample_discrete_laplace(Fraction(_STEPS), items.size, noise).reshape(items.shape) / _STEPS
-        noisy = np.where(items < 0, 0.0, np.take_along_axis(near, place, axis=1) + scale * unit)
+        noisy = np.where(items < 0, 0.0, np.take_along_axis(near, column, axis=1) + scale * unit)
         return released(NoisySimilarItems(items.astype(np.int32), noisy), self.guarantee, noise)
 
-    def _drawn(self, near: NDArray[np.float64], reach: NDArray[np.float64], noise: Noise) -> NDArray[np.int64]:
+    def _draw_items(self, near: NDArray[np.float64], reach: NDArray[np.float64], noise: Noise) -> NDArray[np.int64]:
         """k draws without replacement in every row, with the law of the k largest exponents after Gumbel noise."""
         left = self.exponents(near, reach)
         chosen = np.full((len(left), self.k), -1, dtype=np.int64)
@@ -439,7 +429,7 @@ class PublishedSimilarItems:
             chosen[rows, pick], left[rows, picked] = picked, -np.inf
         return chosen
 
-    def _cut(self, near: NDArray[np.float64], reach: NDArray[np.float64]) -> float:
+    def _least_similarity(self, near: NDArray[np.float64], reach: NDArray[np.float64]) -> float:
         """Sim_k - w of one row; minus infinity if there are at most k candidates."""
         known = ~np.isnan(near)
         candidates = int(known.sum())

@@ -211,7 +211,7 @@ class HalfStep:
     ) -> None:  # fmt: skip
         self._full, self._ridges, self._sweeps = full, ridges, sweeps
         self._root = None if weights is None else np.sqrt(weights)
-        self._cells = cells if self._root is None else _scaled(cells, self._root)
+        self._cells = cells if self._root is None else _scale_columns(cells, self._root)
         steps = loops.choose(compiled)
         self._shared = steps.shared_step
         self._masked = getattr(steps, "masked_step_parallel", steps.masked_step) if parallel else steps.masked_step
@@ -360,7 +360,7 @@ def checked_items(items: ArrayLike) -> Floats:
     return factors
 
 
-def _scaled(cells: Any, root: Floats) -> Any:
+def _scale_columns(cells: Any, root: Floats) -> Any:
     """Cells times root_i in column i. With the factors of column i also times root_i, its squared errors weigh root_i^2."""
     if not sparse.issparse(cells):
         return cells * root

@@ -105,7 +105,7 @@ def choose(
     """
     prior = prior_of(public, spread, bids)
     epsilon, most_d = positive("epsilon", epsilon), min(whole("most_d", most_d, least=1), prior.size)
-    return _best(_promising(prior, epsilon)[:, None] if most_d == 1 else _values(prior, epsilon, most_d))
+    return _best(_promising_values(prior, epsilon)[:, None] if most_d == 1 else _values(prior, epsilon, most_d))
 
 
 def choose_many(
@@ -136,9 +136,9 @@ class Prior:
     """Draws of private scores from a spread, for any range of candidates at a time."""
 
     def __init__(self, public: ArrayLike, spread: Spread, bids: ArrayLike | None) -> None:
-        self.scores = scores = _falling(public)
-        self.size, self.rows, self.spread = scores.size, _rounded_up(scores.size), spread
-        self.bids = stakes = None if bids is None else _bids(bids, scores)
+        self.scores = scores = _checked_scores(public)
+        self.size, self.rows, self.spread = scores.size, _table_rows(scores.size), spread
+        self.bids = stakes = None if bids is None else _checked_bids(bids, scores)
         self.often: NDArray[np.bool_] | None = None
         if spread.kind == "normal":
             return
@@ -190,11 +190,11 @@ class TastePrior:
     """Draws of private scores from people's tastes, each candidate's draws shifted to its public score."""
 
     def __init__(self, public: ArrayLike, tastes: Tastes, bids: ArrayLike | None) -> None:
-        self.scores = _falling(public)
-        self.size, self.rows = self.scores.size, _rounded_up(self.scores.size)
+        self.scores = _checked_scores(public)
+        self.size, self.rows = self.scores.size, _table_rows(self.scores.size)
         if len(tastes.table) != self.size:
             raise InvalidParameter("tastes must have one row for each candidate.")
-        table = tastes.table if bids is None else tastes.table * _bids(bids, self.scores)[:, None]
+        table = tastes.table if bids is None else tastes.table * _checked_bids(bids, self.scores)[:, None]
         self._draws: Floats = table + (self.scores - table @ EVEN)[:, None]
 
     def draws(self, start: int, stop: int) -> Floats:
@@ -243,7 +243,7 @@ def _values(prior: Prior | TastePrior, epsilon: float, most_d: int) -> Floats:
     return values
 
 
-def _promising(prior: Prior | TastePrior, epsilon: float) -> Floats:
+def _promising_values(prior: Prior | TastePrior, epsilon: float) -> Floats:
     """V(m, 1) for m = 1, 2, ..., until no larger m can be better."""
     shrunk, weights, shares = _constants(epsilon, prior.rows, 1)
     parts, total, top, start, largest = [], 0.0, -math.inf, 0, None
@@ -290,7 +290,7 @@ def _largest_from(table: Callable[[float, int], Floats], sigma: float, rows: int
     return largest
 
 
-def _rounded_up(size: int) -> int:
+def _table_rows(size: int) -> int:
     """The number of rows of the table to use. A few tables serve all sizes: each begins like the next larger one."""
     return 1 << max(4, (size - 1).bit_length())
 
@@ -320,7 +320,7 @@ def _odds(sigma: float, rows: int) -> Floats:
     return table
 
 
-def _falling(public: ArrayLike) -> Floats:
+def _checked_scores(public: ArrayLike) -> Floats:
     scores = np.asarray(public, dtype=np.float64)
     if scores.ndim != 1 or not scores.size:
         raise InvalidParameter("public scores must be a row of at least one number.")
@@ -330,7 +330,7 @@ def _falling(public: ArrayLike) -> Floats:
     return scores
 
 
-def _bids(bids: ArrayLike, scores: Floats) -> Floats:
+def _checked_bids(bids: ArrayLike, scores: Floats) -> Floats:
     stakes = np.asarray(bids, dtype=np.float64)
     if stakes.shape != scores.shape or not (stakes.min() >= 0.0 and stakes.max() < math.inf):
         raise InvalidParameter("bids must be finite numbers of at least 0, one for each score.")

@@ -238,7 +238,7 @@ def split(secret: bytes, threshold: int, count: int) -> list[bytes]:
     the polynomial at 0. Any ``threshold`` shares give the secret. Fewer are uniform and independent of it; beside
     commitments this holds for bounded computing power.
     """
-    polynomial = [int.from_bytes(secret, "big"), *(_uniform() for _ in range(threshold - 1))]
+    polynomial = [int.from_bytes(secret, "big"), *(_draw_below_prime() for _ in range(threshold - 1))]
     return [evaluate(polynomial, at, PRIME).to_bytes(SHARE_BYTES, "big") for at in range(1, count + 1)]
 
 
@@ -278,7 +278,7 @@ def weights(points: tuple[int, ...], prime: int) -> tuple[int, ...]:
     return tuple(result)
 
 
-def _uniform() -> int:
+def _draw_below_prime() -> int:
     """A uniform number below the prime, from the operating system."""
     while True:
         number = int.from_bytes(os.urandom(SHARE_BYTES), "big") >> (8 * SHARE_BYTES - 521)
@@ -328,7 +328,7 @@ def pair_key(private: bytes, public: bytes, purpose: str, *parts: str | bytes) -
         )
     except ValueError:  # a point of small order: anyone would know the result
         raise InvalidMessage("a public key is not a valid X25519 key: no secret can be agreed on with it.") from None
-    return _derived(agreed, bound(purpose, *parts))
+    return _derive(agreed, bound(purpose, *parts))
 
 
 def check_public(public: bytes) -> None:
@@ -338,7 +338,7 @@ def check_public(public: bytes) -> None:
 
 def mask_key(seed: bytes, purpose: str, *parts: str | bytes) -> bytes:
     """The key of the mask of a seed."""
-    return _derived(seed, bound(purpose, *parts))
+    return _derive(seed, bound(purpose, *parts))
 
 
 def add_stream(vector: NDArray[np.uint64], key: bytes, *, subtract: bool = False) -> None:
@@ -361,7 +361,7 @@ def add_stream(vector: NDArray[np.uint64], key: bytes, *, subtract: bool = False
             part += mask
 
 
-def _derived(secret: bytes, info: bytes) -> bytes:
+def _derive(secret: bytes, info: bytes) -> bytes:
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 

@@ -97,7 +97,7 @@ class Tables:
         from safetensors import SafetensorError
 
         try:
-            about, arrays = _mapped(Path(path)) if mapped else _read(path)
+            about, arrays = _read_mapped(Path(path)) if mapped else _read(path)
             if about["format"] != FORMAT:
                 raise ValueError
             sound = _digest(arrays) == about["digest"]
@@ -235,7 +235,7 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 _TYPES = {"U8": "u1", "U16": "<u2", "I32": "<i4", "I64": "<i8", "F32": "<f4"}
 
 
-def _mapped(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _read_mapped(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """`_read` from a mapped file: 8 bytes with the length of the header, the header in JSON, then the arrays."""
     # Mode "c" keeps writes in this process. Nothing is written, but read-only arrays would make numba compile all loops again.
     content = np.memmap(path, dtype=np.uint8, mode="c")

@@ -170,18 +170,18 @@ class PrivateSelection:
             raise InvalidMessage("an offer is made for an OfferRequest, or for a context.")
         contexts = [self._stored_context(request.context) for request in asked]
         self._forget_expired()
-        made = [self._make(request, among) for request in asked]
+        offers = [self._make(request, among) for request in asked]
         self.ledger.offer_many(
             [
                 Offered(offer.token, prices, context, offer.expires, offer.policy.slots)
-                for (offer, prices, _), context in zip(made, contexts, strict=True)
+                for (offer, prices, _), context in zip(offers, contexts, strict=True)
                 if offer is not None
             ]
         )
-        for (offer, _, explored), context in zip(made, contexts, strict=True):
+        for (offer, _, explored), context in zip(offers, contexts, strict=True):
             if offer is not None and explored:
                 self.exploration.offered(offer, context)
-        return [offer for offer, _, _ in made]
+        return [offer for offer, _, _ in offers]
 
     def _make(
         self, request: OfferRequest, among: Sequence[str] | None
@@ -320,7 +320,7 @@ class PolicyMaker:
         if close == 0:
             return None
         return _first_candidates(
-            auction, self._auto_policy(auction, close) if self.fixed is None else _shortened(self.fixed, close)
+            auction, self._auto_policy(auction, close) if self.fixed is None else _shorten(self.fixed, close)
         )
 
     def uniform(self, auction: Auction, most: int) -> View:
@@ -366,7 +366,7 @@ def _fixed_policy(policy: str | Policy, epsilon: float, slots: int) -> Policy | 
     raise InvalidParameter("policy must be 'auto', 'rr', 'public', or a Policy.")
 
 
-def _shortened(policy: Policy, close: int) -> Policy:
+def _shorten(policy: Policy, close: int) -> Policy:
     """The policy for at most ``close`` candidates; d stays the same share of them."""
     m = min(policy.m, close)
     slots = min(policy.slots, m)

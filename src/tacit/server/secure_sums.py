@@ -10,7 +10,7 @@
     sums.add_unmask(message, "popularity")
     sums.total("popularity")                              # the sum over the survivors, signed 64-bit integers
 
-`pack` and `unpack` of messages.federated_prototypes.frame turn what goes to an entity into bytes. `add_...` raises
+`pack` and `unpack` of messages.federated_prototypes.secure_sum turn what goes to an entity into bytes. `add_...` raises
 InvalidMessage for a message that does not belong to this run and stage, and Conflict if its sender sent a different one before;
 both leave the state unchanged. `close_...` and `total` raise TooFewEntities until enough entities have replied, and then always
 return the same. `total` raises InconsistentShares rather than return a wrong sum. Nothing is drawn here: the same messages, in
@@ -144,10 +144,10 @@ class SecureSums:
         self._require_closed(state.survivors)
         if state.total is None:
             self._enough(state.unmask, f"helped to unmask the {upload}")
-            state.total = self._unmasked(upload, state)
+            state.total = self._unmask(upload, state)
         return state.total.copy()
 
-    def _unmasked(self, upload: str, state: _Upload) -> NDArray[np.int64]:
+    def _unmask(self, upload: str, state: _Upload) -> NDArray[np.int64]:
         """Removes the pair masks shared with missing entities and every survivor's own mask from the sum."""
         if state.sum is None:
             raise TooFewEntities(f"nobody sent the {upload}.")
@@ -299,14 +299,14 @@ def moments_influence(
     if len(popularity) < 2:
         raise InvalidParameter("influence compares the model with and without an entity: at least 2 are needed.")
     mean, head = _mean(popularity), _head(popularity, rhos)
-    denoised = _denoised(gram, rhos) if len(gram) > 1 else None
+    denoised = _denoise(gram, rhos) if len(gram) > 1 else None
     shifts = {}
     for name in sorted(popularity):
         lost = np.setdiff1d(head, _head(popularity, rhos, name)).size
         shifts[name] = MomentShift(
             _relative_change(mean, _mean(popularity, name)),
             lost / head.size if head.size else 0.0,
-            _relative_change(denoised, _denoised(gram, rhos, name)) if denoised is not None and name in gram else 0.0,
+            _relative_change(denoised, _denoise(gram, rhos, name)) if denoised is not None and name in gram else 0.0,
         )
     return shifts
 
@@ -326,7 +326,7 @@ def _head(shares: MomentShares, rhos: tuple[float, float], without: str | None =
     return choose_head(total, total.size, noise_sds(*rhos, shares=count)[0]).head
 
 
-def _denoised(shares: MomentShares, rhos: tuple[float, float], without: str | None = None) -> NDArray[np.float64]:
+def _denoise(shares: MomentShares, rhos: tuple[float, float], without: str | None = None) -> NDArray[np.float64]:
     """The mean Gram matrix of the pseudo-rows. Unlike the rows themselves, it has no arbitrary signs or order."""
     total, count = _total(shares, without)
     size = (math.isqrt(8 * total.size + 1) - 1) // 2

@@ -383,8 +383,8 @@ class _OfferTokens:
         return hmac.digest(self._key, random + scope.encode(), sha256)[:_TAG_BYTES]
 
 
-def _checked_seed(given: bytes | None) -> bytes:
-    seed = os.urandom(SEED_BYTES) if given is None else given
+def _checked_seed(seed: bytes | None) -> bytes:
+    seed = os.urandom(SEED_BYTES) if seed is None else seed
     if not isinstance(seed, bytes) or len(seed) != SEED_BYTES:
         raise InvalidParameter(f"a seed must be {SEED_BYTES} random bytes, kept secret.")
     return seed

@@ -40,20 +40,20 @@ def simulate(
     ``epsilon`` is in nats of privacy loss, ``delta`` a probability.
     """
     k = whole("k", k, least=1)
-    # 1. The curator charges, draws and keeps. 2. Everybody reads what it sends. 3. Each user computes with their own ratings.
-    made = curator.release(epsilon, delta, mode=mode, **options)
-    if isinstance(made, TransferModel):
-        wire = write(made.to_json())
+    # 1. The curator charges, draws and keeps. 2. The others read what it sends. 3. Each user computes with their own ratings.
+    release = curator.release(epsilon, delta, mode=mode, **options)
+    if isinstance(release, TransferModel):
+        wire = write(release.to_json())
         model = TransferModel.from_json(json.loads(wire))
         served = tuple(_best(model, profile, k) for profile in profiles)
         return TransferTranscript(model.guarantee, len(wire.encode()), wire, served)
-    if isinstance(made, Replacements):
-        wire = write(made.to_json())
+    if isinstance(release, Replacements):
+        wire = write(release.to_json())
         table = Replacements.from_json(json.loads(wire))
         egos = [table.alter_ego(profile) for profile in profiles]
         served = tuple(dict(sorted(ego.items(), key=lambda entry: -entry[1])[:k]) for ego in egos)
         return TransferTranscript(table.guarantee, len(wire.encode()), wire, served)
-    return TransferTranscript(made.guarantee, 0, None, tuple(_best(made, profile, k) for profile in profiles))
+    return TransferTranscript(release.guarantee, 0, None, tuple(_best(release, profile, k) for profile in profiles))
 
 
 def _best(model: Any, profile: Mapping[Any, float], k: int) -> dict[Any, float]:

@@ -85,8 +85,8 @@ def simulate(
     # 1. The device asks: a context, and whether the user consents.
     request = write(device.offer_request(context).to_json())
     # 2. The server scores, ranks, prices and writes the offer down, then sends it.
-    made = shop.offer(OfferRequest.from_json(json.loads(request)), among=among)
-    offer = None if made is None else write(made.to_json())
+    offered = shop.offer(OfferRequest.from_json(json.loads(request)), among=among)
+    offer = None if offered is None else write(offered.to_json())
     # 3. The device scores every candidate, pays, draws, writes, shows.
     choice = device.choose(offer, server)
     if choice is None:
@@ -99,7 +99,7 @@ def simulate(
     # What the policy's mechanism promises, unless the ledger says that it is nothing (replayed noise, `greedy`).
     guarantee = device.statement(server).promised
     if not guarantee.promises_nothing:
-        public = [] if made is None else [candidate.public_score for candidate in made.candidates]
+        public = [] if offered is None else [candidate.public_score for candidate in offered.candidates]
         guarantee = guarantee_of(choice.policy, public)
     sent = len(request.encode()) + len(impression.encode())
     return BillTranscript(guarantee, sent, request, offer, impression, choice, settlement)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.curator import Curator
-from tacit.curator.cross_domain.domains import BothDomains, Domains, listed, over
+from tacit.curator.cross_domain.domains import BothDomains, Domains, public_list, restrict
 from tacit.data import STARS, Ratings, TwoDomains, read_table
 from tacit.data.catalogue import Catalogue
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
@@ -91,7 +91,7 @@ def test_a_list_of_anything_else_is_refused_with_what_is_allowed(wrong: Any) -> 
     with pytest.raises(
         InvalidParameter, match=r"of a catalogue has no more|all whole numbers or all texts, at least one"
     ):
-        listed(wrong)
+        public_list(wrong)
 
 
 def test_lists_come_in_any_collection() -> None:
@@ -101,13 +101,13 @@ def test_lists_come_in_any_collection() -> None:
         np.array([3, 1, 3], dtype=np.uint64),
         np.array([3, 1], dtype=object),
     ):
-        found = listed(numbers)  # type: ignore[arg-type]
+        found = public_list(numbers)  # type: ignore[arg-type]
         assert (found.ids.tolist(), found.ids.dtype) == ([1, 3], np.int64)
     for texts in (["b", "a\0c"], np.array(["b", "a\0c"]), np.array(["b", "a\0c"], dtype=object)):
-        assert listed(texts).ids.tolist() == ["a\0c", "b"]  # type: ignore[arg-type]
-    wide = listed(np.array([2**53, 5], dtype=np.uint64))  # type: ignore[arg-type]
+        assert public_list(texts).ids.tolist() == ["a\0c", "b"]  # type: ignore[arg-type]
+    wide = public_list(np.array([2**53, 5], dtype=np.uint64))  # type: ignore[arg-type]
     rated = replace(with_a_list(0, "films"), catalogue=Catalogue(np.array([2**53 - 1, 2**53, 2**53 + 1])))
-    assert over(rated, wide).items.size == np.count_nonzero(TABLE[:, 1])
+    assert restrict(rated, wide).items.size == np.count_nonzero(TABLE[:, 1])
 
 
 # ---- lists that came with the ratings

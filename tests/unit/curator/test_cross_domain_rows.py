@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.curator.cross_domain.domains import BothDomains, listed, over, over_both, union
+from tacit.curator.cross_domain.domains import BothDomains, public_list, restrict, restrict_both, union
 from tacit.curator.fit import RATED_AT_ALL
 from tacit.data.catalogue import Catalogue
 from tacit.data.pairs import TwoDomains
@@ -210,14 +210,17 @@ def test_a_list_is_as_it_is_written_and_numbers_meet_texts(written: Any, rated: 
 
 def test_an_id_with_zeros_before_it_is_another_one() -> None:
     part = replace(small().source, catalogue=Catalogue(np.array(["0", "01", "2"])))
-    assert over(part, listed([0, 1, 2])).items.tolist() == over(part, listed(["0", "1", "2"])).items.tolist()
-    assert over(part, listed([0, 1, 2])).item_counts.tolist() == [2, 0, 2]
-    assert over(small().source, listed(["00", "01", "2"])).item_counts.tolist() == [0, 0, 2]
+    assert (
+        restrict(part, public_list([0, 1, 2])).items.tolist()
+        == restrict(part, public_list(["0", "1", "2"])).items.tolist()
+    )
+    assert restrict(part, public_list([0, 1, 2])).item_counts.tolist() == [2, 0, 2]
+    assert restrict(small().source, public_list(["00", "01", "2"])).item_counts.tolist() == [0, 0, 2]
 
 
 def test_times_stay_with_their_ratings_where_texts_sort_otherwise() -> None:
     part = ratings(np.array([[3, 5]]), 9, "films", times=np.array([90, 100]))
-    moved = over(part, listed(["9", "10"]))
+    moved = restrict(part, public_list(["9", "10"]))
     assert moved.catalogue.ids.tolist() == ["10", "9"]
     assert (moved.values.tolist(), moved.times.tolist()) == ([5, 3], [100, 90])  # type: ignore[union-attr]
 
@@ -225,13 +228,13 @@ def test_times_stay_with_their_ratings_where_texts_sort_otherwise() -> None:
 @pytest.mark.parametrize("ids", [[], "abc", [1.5], [["a"]], [True]], ids=str)
 def test_what_is_no_list_of_ids_is_refused(ids: Any) -> None:
     with pytest.raises(InvalidParameter, match="a catalogue"):
-        listed(ids)
+        public_list(ids)
 
 
 def test_two_sets_of_ratings_are_joined_by_their_users_over_the_lists() -> None:
     domains = small(user_ids=np.array([f"u{place}" for place in range(8)]))
     turned = domains.target.select_users(np.arange(7, -1, -1))
-    joined = over_both((domains.source, turned), listed([0, 1, 2]), listed([3, 4, 5]))
+    joined = restrict_both((domains.source, turned), public_list([0, 1, 2]), public_list([3, 4, 5]))
     assert dense(union(joined)[0]) == TABLE.tolist()
 
 

@@ -234,8 +234,8 @@ def test_a_release_with_a_larger_delta_than_was_charged_does_not_leave(tmp_path:
         plain = Guarantee(0.5, ONE_USER, delta=1e-7)
         for promised in (charged, plain):
             with pytest.raises(InvalidParameter, match="promises less"):
-                holder._account.stated(release_of(None, replace(promised, delta=2e-7)), promised)
-        assert holder._account.stated(release_of(None, Guarantee(0.5, ONE_USER, delta=1e-8)), plain).guarantee == plain
+                holder._account.restate(release_of(None, replace(promised, delta=2e-7)), promised)
+        assert holder._account.restate(release_of(None, Guarantee(0.5, ONE_USER, delta=1e-8)), plain).guarantee == plain
 
 
 def test_the_delta_of_several_budgets_is_the_least(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_what_may_be_too_long_to_be_kept_is_refused_before_it_is_charged(
 ) -> None:
     data = with_ids([f"{place:02}{'«' * 60}" for place in range(FILMS)])  # longer in JSON than in characters
     with curator(tmp_path, data, budget=DELTA) as holder:
-        longest = holder._account.packed(_longest(RELEASES[kind](holder)).to_json())
+        longest = holder._account.pack(_longest(RELEASES[kind](holder)).to_json())
         kept = stored(holder)[0]
         most = len(kept) - len(kept.split(b"\n", 2)[2]) + len(longest)
         again: Any = {"request_id": "again"}
@@ -85,7 +85,7 @@ def test_what_may_be_too_long_to_be_kept_is_refused_before_it_is_charged(
 def test_room_is_asked_for_the_longest_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with curator(tmp_path) as holder:
         promise = NaturalSlate(FILMS, 3, 0.5).guarantee
-        longest = len(holder._account.packed({"steps": [-(2**53)] * 10_000}))
+        longest = len(holder._account.pack({"steps": [-(2**53)] * 10_000}))
         monkeypatch.setattr(account, "MOST_BYTES", longest)
         with pytest.raises(InvalidParameter, match="longer than"):
             holder._account.require_room(holder._slates.likes.id_bytes, 1, 10_000, promise)
@@ -105,7 +105,7 @@ def test_slates_that_may_be_too_long_are_refused_before_they_are_charged(
         with pytest.raises(InvalidParameter, match="longer than"):
             holder.popularity(0.5)
         assert charges(holder) == 1
-        promised = len(holder._account.packed(holder.plan(2, 0.5, route="natural").each.to_json()))
+        promised = len(holder._account.pack(holder.plan(2, 0.5, route="natural").each.to_json()))
         monkeypatch.setattr(
             account, "MOST_BYTES", promised + account._FRAME + 300
         )  # too little for two of the longest ids

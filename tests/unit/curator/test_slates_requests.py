@@ -113,14 +113,14 @@ def test_a_release_that_promises_less_than_was_charged_does_not_leave(tmp_path: 
         rows, charged = holder._slates.likes.rows, NaturalSlate(FILMS, 3, 0.5).guarantee
         weaker = NaturalSlate(FILMS, 3, 0.75).release(rows)
         with pytest.raises(InvalidParameter, match="promises less"):
-            holder._account.stated(weaker, charged)
+            holder._account.restate(weaker, charged)
         other = NaturalSlate(FILMS, 3, 0.5, relation=Relation.REPLACE).release(rows)
         with pytest.raises(InvalidParameter, match="promises less"):
-            holder._account.stated(other, charged)
+            holder._account.restate(other, charged)
         loose = Guarantee(0.5, charged.protects, loss=Loss(LossKind.BOUNDED_RANGE, 1.0))  # costs twice by its range
         with pytest.raises(InvalidParameter, match="promises less"):
-            holder._account.stated(release_of(None, loose), charged)
-        assert holder._account.stated(NaturalSlate(FILMS, 3, 0.25).release(rows), charged).guarantee == charged
+            holder._account.restate(release_of(None, loose), charged)
+        assert holder._account.restate(NaturalSlate(FILMS, 3, 0.25).release(rows), charged).guarantee == charged
 
 
 def test_natural_slates_may_be_drawn_in_floats_and_say_so(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import tacit.data
 from tacit.curator import training
-from tacit.curator.training import Rows, architecture, built, initial, train_network
+from tacit.curator.training import Rows, architecture, build_network, initial_weights, train_network
 from tacit.data import Ratings
 from tacit.errors import InvalidData, InvalidParameter, MissingExtra, UnknownName
 from tacit.models.features import GenreProfile
@@ -57,7 +57,7 @@ def test_what_is_trained_is_what_is_served(kind: str, rng: np.random.Generator) 
     chosen, weights = architecture(kind), random_weights(kind, rng)
     flags = rng.random((40, 19)) < 0.15
     features = rng.dirichlet(np.full(19, 0.5), (7, 2)).reshape(7, 38).astype(np.float32)
-    served = built(chosen, weights, flags).score(features, np.arange(40))
+    served = build_network(chosen, weights, flags).score(features, np.arange(40))
     assert served.std() > 0.05
     users, items = np.divmod(np.arange(280), 40)
     by_row = 5.0 * np.asarray(chosen.predicted(weights, features[users], flags[items].astype(np.float32)))
@@ -71,7 +71,7 @@ def test_what_is_trained_is_what_is_served(kind: str, rng: np.random.Generator) 
 )
 def test_first_weights_are_glorot_s_and_the_same_for_the_same_rng(kind: str, count: int, model: type) -> None:
     chosen = architecture(kind)
-    first, again = (initial(chosen, 19, np.random.default_rng(1)) for _ in range(2))
+    first, again = (initial_weights(chosen, 19, np.random.default_rng(1)) for _ in range(2))
     assert sum(weight.size for weight in first.values()) == count
     for name, weight in first.items():
         assert np.array_equal(weight, again[name])
@@ -80,7 +80,7 @@ def test_first_weights_are_glorot_s_and_the_same_for_the_same_rng(kind: str, cou
         else:
             limit = math.sqrt(6.0 / sum(weight.shape))
             assert 0.9 * limit < np.abs(weight).max() <= limit
-    assert isinstance(built(chosen, first, np.ones((3, 19), dtype=np.bool_)), model)
+    assert isinstance(build_network(chosen, first, np.ones((3, 19), dtype=np.bool_)), model)
     assert chosen.last_bias in first
     assert first[chosen.last_bias].shape == (1,)
 
@@ -116,7 +116,7 @@ def test_training_equals_the_obvious_loop(tiny: Any, kind: str) -> None:
 
     features, flags, rows = (jax.tree.map(jnp.asarray, part) for part in tiny)
     chosen, rng = architecture(kind), np.random.default_rng(8)
-    weights = initial(chosen, 4, rng)
+    weights = initial_weights(chosen, 4, rng)
     means, squares = ({name: 0.0 * weight for name, weight in weights.items()} for _ in range(2))
 
     @jax.jit

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import tacit.data
 from tacit.curator.private_training import PUBLIC, Gradients, train_privately
-from tacit.curator.training import Architecture, RowsByUser, architecture, initial
+from tacit.curator.training import Architecture, RowsByUser, architecture, initial_weights
 from tacit.data import Ratings
 from tacit.errors import InvalidInput, InvalidModel, InvalidParameter, MissingExtra
 from tacit.guarantees import ONE_USER, approximate
@@ -45,7 +45,7 @@ def gradients(
 
     features, flags, ratings = world
     given = {"features": features, "rows": rows_of(ratings)} | changed
-    weights = initial(architecture(kind), flags.shape[1], np.random.default_rng(1))
+    weights = initial_weights(architecture(kind), flags.shape[1], np.random.default_rng(1))
     table = jnp.asarray(flags, dtype=jnp.float32)
     made = Gradients(
         architecture(kind), given["features"], table, given["rows"], clip=0.03, rows_per_user=rows_per_user
@@ -116,7 +116,7 @@ def test_gradients_are_computed_on_the_processor_whatever_jax_prefers(
         used.append(jax.config.jax_default_device)
         return np.zeros((32, 3), dtype=np.int32)
 
-    monkeypatch.setattr("tacit.curator.private_training._compiled", lambda _: compute)
+    monkeypatch.setattr("tacit.curator.private_training._compile", lambda _: compute)
     before = jax.config.jax_default_device
     for _ in gradients(world).of(np.arange(40)):
         assert jax.config.jax_default_device == before  # whoever asks keeps their own setting
@@ -221,7 +221,7 @@ def test_training_sees_the_users_through_the_mechanism_alone(world: Any, monkeyp
     assert one[1] == two[1]
     for name, weight in one[0].weights.items():
         assert np.array_equal(weight, two[0].weights[name]), name
-    first = initial(architecture("two-tower"), 19, np.random.default_rng(1))
+    first = initial_weights(architecture("two-tower"), 19, np.random.default_rng(1))
     assert not np.allclose(one[0].weights["user.0.weight"], first["user.0.weight"], atol=1e-3)  # it did learn from them
 
 

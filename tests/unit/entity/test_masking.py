@@ -290,7 +290,7 @@ def test_what_is_dealt_looks_uniform_and_independent_across_secrets_and_uploads(
         sent = SealedShares.read(session, world.parties["e01"].shares_message(keys), session.names).parcels
         for name, party in world.parties.items():
             party.peers = world.parties["e01"].peers
-            party.held = {"e01": party._opened("e01", sent[name])}
+            party.held = {"e01": party._open("e01", sent[name])}
         rows.append(as_bytes(one for found in dealt(world, "e01").values() for one in found[1:]))
     assert len({one for row in rows for one in row}) == 250 * 8
     check_looks_uniform(rows, bits=521)

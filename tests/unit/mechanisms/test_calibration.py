@@ -207,8 +207,8 @@ def test_nodes_and_weights_are_right_to_thirteen_digits() -> None:
 
 def test_the_same_boxes_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first = PermuteAndFlip(ClippedScores((0.0, 0.123), 1.0), 1.5, calibrated=True).rate
-    before = selection._solved.cache_info().misses
+    before = selection._solve_rate.cache_info().misses
     again = PermuteAndFlip(ClippedScores((7.0, 7.123), 1.0), 1.5, calibrated=True)  # the same boxes, elsewhere
     assert again.rate == pytest.approx(first)
     assert PermuteAndFlip(again.scores, 1.5, calibrated=True).rate == again.rate
-    assert selection._solved.cache_info().misses - before <= 1
+    assert selection._solve_rate.cache_info().misses - before <= 1

@@ -13,7 +13,7 @@ from scipy import sparse, stats
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind, epsilon_of_rho, rho_for, tight
 from tacit.mechanisms import SYSTEM_NOISE, GramShare, PopularityShare, ReplayedNoise, moment_rhos, moment_shares
-from tacit.mechanisms.moment_shares import LEAST_SD, MOST_HEAD, gram_sums, marked, popularity_sums, row_weights
+from tacit.mechanisms.moment_shares import LEAST_SD, MOST_HEAD, gram_sums, mark_items, popularity_sums, row_weights
 from tacit.models.moments import STEPS, gram_from
 from tests.contracts.mechanism import ALARM, SECRET, chi_square
 
@@ -104,7 +104,7 @@ def test_totals_are_the_sums_of_slow_users(items: int, head: Any, rng: np.random
 
 def test_an_item_that_stands_twice_counts_once_and_cells_that_cancel_do_not_count() -> None:
     twice = sparse.coo_array(([1.0, 2.0, 3.0, -3.0, 5.0], ([0] * 5, [0, 0, 1, 1, 2])), shape=(1, 3))
-    assert marked(twice, 3).toarray().tolist() == [[1, 0, 1]]
+    assert mark_items(twice, 3).toarray().tolist() == [[1, 0, 1]]
     zeros = sparse.csr_array((np.array([0.0, 7.0]), np.array([0, 2]), np.array([0, 2])), shape=(1, 3))
     assert PopularityShare(3, RHO, DELTA).totals(zeros).tolist() == [0, 0, STEPS]
     assert zeros.nnz == 2  # the caller's table stays as it is
@@ -118,7 +118,7 @@ def test_blocks_of_rows_and_of_columns_make_the_same_sums(
     popularity, vector = popularity_sums(rows, 23), gram_sums(rows, 23, head)
     for block in (1, 2, 16, 17, 40):
         monkeypatch.setattr("tacit.mechanisms.moment_shares._ROWS", block)
-        monkeypatch.setattr("tacit.mechanisms.moment_shares._COLUMNS", block)
+        monkeypatch.setattr("tacit.mechanisms.rating_rows._COLUMNS", block)
         assert (popularity_sums(rows, 23) == popularity).all()
         assert (gram_sums(rows, 23, head) == vector).all()
 
@@ -184,7 +184,7 @@ def test_twins_that_cost_more_than_they_say_are_caught() -> None:
     undivided = one.copy()
     undivided[:3] = np.round(one[:3] * math.sqrt(2))
     assert float(cost(undivided, share.noise_law.width)) == pytest.approx(2 * RHO, rel=1e-5)
-    unscaled = marked([[1, 1, 1]], 3).toarray()[0] * STEPS
+    unscaled = mark_items([[1, 1, 1]], 3).toarray()[0] * STEPS
     alone = PopularityShare(3, RHO, DELTA)
     assert float(cost(unscaled, alone.noise_law.width)) == pytest.approx(3 * RHO)
     # ten entities, of which three may drop out and one colludes: six remain

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from tacit.errors import InvalidParameter
 from tacit.mechanisms.noise import ReplayedNoise
 from tacit.mechanisms.samplers import integers
-from tacit.mechanisms.samplers.integers import LEAST_TAIL, MARGIN, MOST_SD, decided, tail_bounds
+from tacit.mechanisms.samplers.integers import LEAST_TAIL, MARGIN, MOST_SD, decide, tail_bounds
 from tests.unit.mechanisms.scripted import ScriptedNoise, further, native
 
 MP = mpmath.MPContext()
@@ -66,17 +66,17 @@ def test_what_bits_leave_open_is_decided_by_further_bits_of_the_same_number() ->
         first = border(k, WIDE)
         second = border(k, WIDE, 128) & ((1 << 64) - 1)
         assert (
-            decided(first, 64, WIDE, ScriptedNoise(further(second - 5))) == k
+            decide(first, 64, WIDE, ScriptedNoise(further(second - 5))) == k
         )  # T below P(N > k - 1/2): beyond the border
-        assert decided(first, 64, WIDE, ScriptedNoise(further(second + 5))) == k - 1
+        assert decide(first, 64, WIDE, ScriptedNoise(further(second + 5))) == k - 1
         # and once more, where 128 bits are open as well
         third = border(k, WIDE, 192) & ((1 << 64) - 1)
-        assert decided(first, 64, WIDE, ScriptedNoise(further(second), further(third - 5))) == k
-        assert decided(first, 64, WIDE, ScriptedNoise(further(second), further(third + 5))) == k - 1
+        assert decide(first, 64, WIDE, ScriptedNoise(further(second), further(third - 5))) == k
+        assert decide(first, 64, WIDE, ScriptedNoise(further(second), further(third + 5))) == k - 1
 
 
 def test_no_further_bits_are_drawn_where_the_first_tell() -> None:
-    assert [decided(border(k, WIDE) - 3, 64, WIDE, NO_BITS) for k in (1, 977, 10**9)] == [1, 977, 10**9]
+    assert [decide(border(k, WIDE) - 3, 64, WIDE, NO_BITS) for k in (1, 977, 10**9)] == [1, 977, 10**9]
 
 
 @pytest.mark.parametrize("variance", [Fraction(5, 3), Fraction(10**6) + Fraction(1, 3), WIDE], ids=str)
@@ -101,7 +101,7 @@ def test_draws_beside_a_border_fall_on_their_own_side(variance: Fraction, rng: n
 def test_floats_and_unlimited_precision_agree(variance: Fraction, rng: np.random.Generator) -> None:
     words = rng.integers(0, 1 << 63, 150, dtype=np.uint64)
     drawn = integers.sample_rounded_gaussian(variance, 150, ScriptedNoise(words.tobytes(), bytes(800)))
-    assert drawn.tolist() == [decided(int(word), 64, variance, ReplayedNoise(0)) for word in words]
+    assert drawn.tolist() == [decide(int(word), 64, variance, ReplayedNoise(0)) for word in words]
 
 
 def test_the_far_tail_takes_more_bits() -> None:
@@ -116,7 +116,7 @@ def test_the_far_tail_takes_more_bits() -> None:
         assert upper(Fraction(2 * drawn + 1, 2), WIDE) <= MP.ldexp(known + 1, -count)
         assert upper(Fraction(2 * drawn - 1, 2), WIDE) >= MP.ldexp(known, -count)
     # T = 2^-2002, beyond every float: P(N > 52.5) is about 2^-1995, P(N > 53.5) about 2^-2071
-    assert decided(0, 2000, Fraction(1), ScriptedNoise(further(1 << 62), bytes(64))) == 53
+    assert decide(0, 2000, Fraction(1), ScriptedNoise(further(1 << 62), bytes(64))) == 53
 
 
 def test_words_are_used_once_each_and_in_order() -> None:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from tacit.audit import exact
 from tacit.errors import InvalidInput
-from tacit.guarantees.sampled_gaussian import epsilon_of_sampled
 from tacit.mechanisms import Noise, ReplayedNoise, RowsOnDemand, SampledGaussian
+from tacit.mechanisms.sampled_gaussian import epsilon_of_sampled
 from tests.contracts.mechanism import SECRET, MechanismCase, MechanismContract
 from tests.unit.mechanisms.sum_cases import narrowed
 

@@ -139,7 +139,7 @@ def test_rho_is_what_epsilon_and_delta_afford(epsilon: float, rho: float) -> Non
 def cost(mechanism: TreePrototypes, rows: Any, more: Any) -> Fraction:
     """The rho of one further row: the same questions to both tables, each change over its noise."""
     here, there = exact(mechanism, rows), exact(mechanism, np.concatenate([rows, more]))
-    mechanism.computed(here)  # type: ignore[arg-type]
+    mechanism.compute(here)  # type: ignore[arg-type]
     total = Fraction(0)
     for (what, question), (_, before) in zip(list(here.asked), list(here.given), strict=True):
         getattr(there, what)(*question)
@@ -154,7 +154,7 @@ def test_no_row_costs_more_than_rho_and_one_of_full_length_costs_all_of_it(rng: 
     rows = np.repeat(rows.T, 400, axis=0)  # as many on every side: both levels are asked
     corner = np.array([[1.0, -1.0, 1.0]])
     here = exact(mechanism, rows)
-    mechanism.computed(here)  # type: ignore[arg-type]
+    mechanism.compute(here)  # type: ignore[arg-type]
     assert [what for what, _ in here.given] == ["counts 0", "counts 1", "counts 2", "sums", "clusters", "clusters"]
     full = cost(mechanism, rows, corner)
     assert full <= Fraction(mechanism.rho)
@@ -191,7 +191,7 @@ def test_a_twin_whose_leaf_sums_assume_a_shorter_row_is_caught() -> None:
 
 def test_nothing_is_answered_twice_or_beyond_what_was_paid_for() -> None:
     mechanism = tree(depth=2, lloyd=1)
-    answers = mechanism.asked([], ReplayedNoise(2))
+    answers = mechanism.ask([], ReplayedNoise(2))
     everybody = np.zeros(4, dtype=np.int64)
     answers.counts(0, everybody, 1)
     answers.clusters(np.zeros((1, 3), dtype=np.int64))
@@ -208,7 +208,7 @@ def test_nothing_is_answered_twice_or_beyond_what_was_paid_for() -> None:
 
 
 def outcome(mechanism: TreePrototypes, answers: Any) -> tuple[Any, Any]:
-    made = mechanism.computed(answers)
+    made = mechanism.compute(answers)
     return made.centres.tolist(), made.sizes.tolist()
 
 
@@ -216,7 +216,7 @@ def outcome(mechanism: TreePrototypes, answers: Any) -> tuple[Any, Any]:
 def test_prototypes_follow_from_the_noisy_answers_without_any_row(bounds: Any, rng: np.random.Generator) -> None:
     mechanism = tree(2.0, bounds=bounds)
     rows = groups(rng, 4000, bounds.items)
-    answers = mechanism.asked(rows, ReplayedNoise(7))
+    answers = mechanism.ask(rows, ReplayedNoise(7))
     made = outcome(mechanism, answers)
     assert len(answers.given) > 4
     assert np.array_equal(
@@ -227,9 +227,9 @@ def test_prototypes_follow_from_the_noisy_answers_without_any_row(bounds: Any, r
 
 def test_a_twin_whose_minimum_reads_the_exact_number_of_users_is_caught(rng: np.random.Generator) -> None:
     class Reads(TreePrototypes):
-        def computed(self, answers: Any) -> Any:
+        def compute(self, answers: Any) -> Any:
             object.__setattr__(self, "users", answers.rows.users)
-            return super().computed(answers)
+            return super().compute(answers)
 
         def minimum(self, users: int) -> float:
             return self.users / (2 * self.k)  # type: ignore[attr-defined, no-any-return]
@@ -237,7 +237,7 @@ def test_a_twin_whose_minimum_reads_the_exact_number_of_users_is_caught(rng: np.
     rows = groups(rng, 4000)
     for kind, same in ((TreePrototypes, True), (Reads, False)):
         mechanism = kind(BOX, 4, 4.0, DELTA)
-        answers = mechanism.asked(rows, ReplayedNoise(7))
+        answers = mechanism.ask(rows, ReplayedNoise(7))
         made = outcome(mechanism, answers)
         try:
             other = outcome(mechanism, replayed(answers.given, STEPS, rows=WholeRows(BOX.bounded(rows[:1500]))))

@@ -117,6 +117,6 @@ def test_a_box_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
 
 def test_nothing_private_is_shown() -> None:
     mechanism = tree()
-    answers = mechanism.asked(np.full((3, 3), 0.4242), ReplayedNoise(1))
+    answers = mechanism.ask(np.full((3, 3), 0.4242), ReplayedNoise(1))
     assert "0.4242" not in repr(answers)
     assert "rows" not in repr(answers)

@@ -86,7 +86,7 @@ def _questions(mechanism: TreePrototypes, what: str) -> Any:
 
 
 def _asked(mechanism: TreePrototypes, table: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-    answers = mechanism.asked(table, ReplayedNoise(3))
+    answers = mechanism.ask(table, ReplayedNoise(3))
     depth, codes = mechanism.depth, np.arange(1 << mechanism.depth)
     found = [answers.counts(level, codes >> (depth - level), 1 << level) for level in range(depth + 1)]
     found.append(answers.sums(Tree(codes, np.zeros(codes.size))).ravel())
@@ -115,7 +115,7 @@ def _sampler(noise: Noise, draws: Draws) -> Finding:
     drawn: dict[str, list[NDArray[np.int64]]] = {"counts": [], "sums": [], "clusters": []}
     codes = np.arange(1 << mechanism.depth)
     for _ in range(max(1, draws.batched // 25_000)):
-        answers = mechanism.asked(np.zeros((0, 8)), noise)
+        answers = mechanism.ask(np.zeros((0, 8)), noise)
         for level in range(mechanism.depth + 1):  # every level, whichever groups are asked about: each has its noise
             answers.counts(level, codes, codes.size)
         answers.sums(Tree(codes, np.zeros(codes.size)))
@@ -150,7 +150,7 @@ def _empirical(mechanism: Any, noise: Noise, draws: Draws) -> Finding:
 
     def drawn(rows: NDArray[np.float64]) -> NDArray[np.float64]:
         times = -(-2 * draws.single // _TRIALS)
-        return np.concatenate([runs.asked(rows, noise).sums(together).ravel() for _ in range(times)]).astype(np.float64)
+        return np.concatenate([runs.ask(rows, noise).sums(together).ravel() for _ in range(times)]).astype(np.float64)
 
     bound = empirical.lower_bound_by_threshold(
         drawn(np.zeros((0, _TRIALS))), drawn(5.0 * np.eye(_TRIALS)), delta=mechanism.guarantee.delta

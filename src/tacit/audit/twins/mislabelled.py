@@ -10,9 +10,9 @@ from tacit.audit.distribution import off_by
 from tacit.audit.twins import no_promise
 from tacit.guarantees import Guarantee, Release
 from tacit.guarantees.concentrated import epsilon_of_rho
-from tacit.guarantees.sampled_gaussian import epsilon_of_sampled
 from tacit.mechanisms import GaussianKernel, GaussianSum, GramShare, PopularityShare, SampledGaussian, TreePrototypes
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, unprotected
+from tacit.mechanisms.sampled_gaussian import epsilon_of_sampled
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,13 +112,13 @@ class BothDomains:
         and releases show ids as they are written there. A domain without any list raises InvalidParameter, unless
         ``public_catalogue`` says that its rated items are public; the guarantee then lists this as an assumption.
         """
-        scale = one_scale(domains)
+        scale = shared_scale(domains)
         if catalogues is None:
-            lists = [list_of(part.catalogue) for part in both(domains)]
+            lists = [listed_part(part.catalogue) for part in pair_of(domains)]
         else:
             if not isinstance(catalogues, tuple | list) or len(catalogues) != 2:
                 raise InvalidParameter("catalogues are two lists of ids: (source_items, target_items).")
-            lists = [listed(ids) for ids in catalogues]
+            lists = [public_list(ids) for ids in catalogues]
         without = [f"the {side}" for side, known in zip(("source", "target"), lists, strict=True) if known is None]
         if without and not public_catalogue:
             raise InvalidParameter(
@@ -126,10 +126,10 @@ class BothDomains:
                 "lists, catalogues=(source_items, target_items); or, if the rated items are public, public_catalogue=True: the "
                 "guarantee then lists this as an assumption."
             )
-        source, target = (known or part.catalogue for known, part in zip(lists, both(domains), strict=True))
+        source, target = (known or part.catalogue for known, part in zip(lists, pair_of(domains), strict=True))
 
         def read(least: int) -> sparse.csr_array:
-            return union(over_both(domains, source, target), least)[0]
+            return union(restrict_both(domains, source, target), least)[0]
 
         assumed = (RATED_AT_ALL,) if without else ()
         return cls(source, target, scale, read, name_of(domains), assumed, people_of(domains))
@@ -162,7 +162,7 @@ class Domains:
         elif isinstance(source, TwoDomains) and target is None:
             pair = source
         if pair is not None:
-            one_scale(pair)  # raises at once, whatever will be released
+            shared_scale(pair)  # raises at once, whatever will be released
             if catalogues is None:
                 require_apart(pair)
             return cls(name_of(pair), people_of(pair), pair, catalogues=catalogues, public_catalogue=public_catalogue)
@@ -216,17 +216,17 @@ class Domains:
 
 
 def name_of(domains: RatingsPair) -> str:
-    return " and ".join(part.name for part in both(domains))
+    return " and ".join(part.name for part in pair_of(domains))
 
 
 def people_of(domains: RatingsPair) -> str:
     """As ``name_of``, in alphabetical order: swapping source and target keeps the users and their budget."""
-    return " and ".join(sorted(part.name for part in both(domains)))
+    return " and ".join(sorted(part.name for part in pair_of(domains)))
 
 
-def one_scale(domains: RatingsPair) -> Scale:
+def shared_scale(domains: RatingsPair) -> Scale:
     """The scale of both domains. They must agree, because ratings are carried from one to the other as they are."""
-    first, second = (part.scale for part in both(domains))
+    first, second = (part.scale for part in pair_of(domains))
     if (first.low, first.high) != (second.low, second.high):
         raise InvalidParameter(
             f"the source is rated on the scale {first}, the target on {second}: bring the ratings to one scale, and state it when "
@@ -251,11 +251,11 @@ def _require_ids(catalogue: Catalogue, side: str) -> None:
 # ---- Public lists of items, and ratings over them.
 
 
-def both(domains: RatingsPair) -> tuple[Ratings, Ratings]:
+def pair_of(domains: RatingsPair) -> tuple[Ratings, Ratings]:
     return (domains.source, domains.target) if isinstance(domains, TwoDomains) else domains
 
 
-def listed(ids: Sequence[Any]) -> Catalogue:
+def public_list(ids: Sequence[Any]) -> Catalogue:
     """A public list of ids, as they are written there, in ascending order."""
     try:
         each = [] if isinstance(ids, str | bytes) else list(ids)
@@ -275,7 +275,7 @@ def listed(ids: Sequence[Any]) -> Catalogue:
         ) from None
 
 
-def list_of(catalogue: Catalogue) -> Catalogue | None:
+def listed_part(catalogue: Catalogue) -> Catalogue | None:
     """The listed part of a catalogue; None if nothing is listed, so that its items are known from ratings alone."""
     named = catalogue.listed
     if named.all():
@@ -284,14 +284,16 @@ def list_of(catalogue: Catalogue) -> Catalogue | None:
 
 
 def require_apart(domains: RatingsPair) -> None:
-    """Raises InvalidData if both domains list an item. A domain without a list is represented by its rated items: nothing is
-    released of it, unless these are public."""
-    first, second = (list_of(part.catalogue) or part.catalogue for part in both(domains))
+    """Raises InvalidData if both domains list an item.
+
+    A domain without a list is represented by its rated items: nothing is released of it, unless these are public.
+    """
+    first, second = (listed_part(part.catalogue) or part.catalogue for part in pair_of(domains))
     if np.isin(first.ids.astype(str), second.ids.astype(str)).any():
         raise InvalidData("an item is in both domains; each must be in one.")
 
 
-def over(ratings: Ratings, catalogue: Catalogue) -> Ratings:
+def restrict(ratings: Ratings, catalogue: Catalogue) -> Ratings:
     """The same ratings over another list of items; ratings of items that it does not name are left out.
 
     A list stands by itself: the ratings change neither its items, nor their order, nor what raises an error. Numbers and texts
@@ -300,7 +302,9 @@ def over(ratings: Ratings, catalogue: Catalogue) -> Ratings:
     """
     if catalogue is ratings.catalogue:
         return ratings
-    known, wanted = _alike(ratings.catalogue.ids, catalogue.ids)
+    known, wanted = ratings.catalogue.ids, catalogue.ids
+    if (known.dtype.kind == "U") != (wanted.dtype.kind == "U"):
+        known, wanted = known.astype(str), wanted.astype(str)
     order = np.argsort(wanted, kind="stable")
     position = order[np.minimum(np.searchsorted(wanted, known, sorter=order), order.size - 1)]
     part = ratings.subset((wanted[position] == known)[ratings.items])
@@ -310,17 +314,11 @@ def over(ratings: Ratings, catalogue: Catalogue) -> Ratings:
     return replace(part, items=codes[rows], values=part.values[rows], times=times, catalogue=catalogue)
 
 
-def over_both(domains: RatingsPair, source: Catalogue, target: Catalogue) -> TwoDomains:
+def restrict_both(domains: RatingsPair, source: Catalogue, target: Catalogue) -> TwoDomains:
     """Both domains over public lists without a common item, with the same users in both."""
-    first, second = both(domains)
-    kept = over(first, source), over(second, target)
+    first, second = pair_of(domains)
+    kept = restrict(first, source), restrict(second, target)
     return TwoDomains(*kept) if isinstance(domains, TwoDomains) else TwoDomains.align(*kept)
-
-
-def _alike(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    if (first.dtype.kind == "U") == (second.dtype.kind == "U"):
-        return first, second
-    return first.astype(str), second.astype(str)
 
 
 # ---- The ratings of both domains as one table.
@@ -336,10 +334,13 @@ def union(domains: TwoDomains, least: int = 1) -> tuple[sparse.csr_array, NDArra
     parts, n_source = (domains.source, domains.target), domains.source.n_items
     values = np.concatenate([part.values for part in parts]).astype(np.float64)
     items = np.concatenate([parts[0].items.astype(np.int64), parts[1].items.astype(np.int64) + n_source])
-    times = None if all(part.times is None for part in parts) else np.concatenate([_times(part) for part in parts])
+    times = None
+    if any(part.times is not None for part in parts):
+        known = [np.full(len(part), MISSING_TIME) if part.times is None else part.times for part in parts]
+        times = np.concatenate(known)
     people, person = np.unique(domains.source.user_ids, return_inverse=True)
     owner = np.concatenate([person[part.users] for part in parts])
-    order = _by_person(domains) if people.size == domains.n_users else _merged(owner, items, times)
+    order = _person_order(domains) if people.size == domains.n_users else _merge_order(owner, items, times)
     order = order[np.isfinite(values[order])]
     side = 2 * owner[order] + (items[order] >= n_source)
     order = order[(np.bincount(side, minlength=2 * people.size) >= least)[side]]
@@ -349,7 +350,7 @@ def union(domains: TwoDomains, least: int = 1) -> tuple[sparse.csr_array, NDArra
     return table, None if times is None else times[order]
 
 
-def _by_person(domains: TwoDomains) -> NDArray[np.int64]:
+def _person_order(domains: TwoDomains) -> NDArray[np.int64]:
     """The rows of both domains by person and then by item, if no id occurs twice: each domain is in this order already."""
     source, target = domains.source, domains.target
     ids = np.argsort(np.argsort(source.user_ids, kind="stable"), kind="stable")
@@ -365,18 +366,16 @@ def _by_person(domains: TwoDomains) -> NDArray[np.int64]:
     return order
 
 
-def _merged(owner: NDArray[Any], items: NDArray[Any], times: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """The rows by person and then by item. Of several ratings of one item by one person, the latest counts; of equal times, the
-    last row."""
+def _merge_order(owner: NDArray[Any], items: NDArray[Any], times: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """The rows by person and then by item.
+
+    Of several ratings of one item by one person, the latest counts; of equal times, the last row.
+    """
     keys: tuple[NDArray[Any], ...] = (items, owner) if times is None else (times, items, owner)
     order = np.lexsort(keys)  # stable
     last = np.ones(order.size, dtype=np.bool_)
     last[:-1] = (owner[order[1:]] != owner[order[:-1]]) | (items[order[1:]] != items[order[:-1]])
     return order[last]
-
-
-def _times(ratings: Ratings) -> NDArray[np.int64]:
-    return np.full(len(ratings), MISSING_TIME) if ratings.times is None else ratings.times
 
 
 # ---- One release: its name in the ledger, and the largest loss that its budget allows.
@@ -436,8 +435,6 @@ def mu_within(epsilon: float, delta: float, accounting: Accounting) -> float:
         return sqrt_down(2 * rho_within(epsilon, delta))
     epsilon, delta = in_units(epsilon, delta)
     mu = mu_for(epsilon, delta)
-    while (
-        epsilon_of_gaussian(mu, delta) > epsilon
-    ):  # mu comes from bisection: an ulp too much would be charged as a whole unit
-        mu *= 1.0 - 1e-15
+    while epsilon_of_gaussian(mu, delta) > epsilon:
+        mu *= 1.0 - 1e-15  # mu comes from bisection: an ulp too much would be charged as a whole unit
     return mu

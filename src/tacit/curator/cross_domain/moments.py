@@ -104,16 +104,16 @@ class Moments:
             )
         listed = domains.listed
         plan = self.plan(listed, request, account.terms.accounting)
-        guarantee = account.promised(plan.mechanism.guarantee, (*listed.assumed, PUBLIC, SERVED))
-        account.require_size(listed.id_bytes + _NUMBER * plan.numbers + len(account.packed(guarantee.to_json())))
+        guarantee = account.promise(plan.mechanism.guarantee, (*listed.assumed, PUBLIC, SERVED))
+        account.require_size(listed.id_bytes + _NUMBER * plan.numbers + len(account.pack(guarantee.to_json())))
         digest = account.digest(
             self.name, Post(self.post).value, plan.mechanism, plan.model_of, listed.digest, self.least
         )
 
         def draw() -> bytes:
-            drawn: Release[Any] = account.stated(plan.mechanism.release(listed.read(self.least), noise), guarantee)
+            drawn: Release[Any] = account.restate(plan.mechanism.release(listed.read(self.least), noise), guarantee)
             source, target = (tuple(catalogue.ids.tolist()) for catalogue in (listed.source, listed.target))
-            return account.packed(TransferModel.from_release(drawn.map(plan.model_of), source, target).to_json())
+            return account.pack(TransferModel.from_release(drawn.map(plan.model_of), source, target).to_json())
 
         release_id = request.release_id(self.name, digest)
         return TransferModel.from_json(account.release(release_id, RequestDigest(digest), guarantee, draw))

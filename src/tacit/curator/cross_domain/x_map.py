@@ -24,8 +24,8 @@ from tacit.curator.cross_domain.domains import (
     ReleaseRequest,
     charge_unprotected,
     in_units,
-    one_scale,
     rho_within,
+    shared_scale,
     union,
 )
 from tacit.data.catalogue import Catalogue
@@ -116,8 +116,8 @@ class ValidReplacements:
         sources = _codes_of("sources", self.sources, listed.source)
         candidates = _codes_of("candidates", self.candidates, listed.target)
         mechanism = affordable(candidates.size, sources.size, request, account.terms.accounting, pure=not account.delta)
-        guarantee = account.promised(mechanism.guarantee, (*listed.assumed, SERVED, NOT_THE_RECOMMENDER))
-        account.require_size(listed.id_bytes + _CODE * sources.size + len(account.packed(guarantee.to_json())))
+        guarantee = account.promise(mechanism.guarantee, (*listed.assumed, SERVED, NOT_THE_RECOMMENDER))
+        account.require_size(listed.id_bytes + _CODE * sources.size + len(account.pack(guarantee.to_json())))
         digest = account.digest(
             self.name, mechanism, graph, listed.digest, sources.tobytes().hex(), candidates.tobytes().hex()
         )
@@ -126,9 +126,9 @@ class ValidReplacements:
 
         def draw() -> bytes:
             scores = graph.x_sim(listed.read(self.least), listed.n_source).values[sources][:, candidates]
-            drawn = account.stated(mechanism.release(scores, noise), guarantee)
+            drawn = account.restate(mechanism.release(scores, noise), guarantee)
             table = Replacements.from_release(drawn, *ids, bounds)
-            return account.packed(table.to_json())
+            return account.pack(table.to_json())
 
         release_id = request.release_id(self.name, digest)
         return Replacements.from_json(account.release(release_id, RequestDigest(digest), guarantee, draw))
@@ -145,11 +145,11 @@ def affordable(
     if accounting is not Accounting.ZCDP:
         epsilon, delta = in_units(request.epsilon, request.delta)
         return PrivateReplacement(candidates, draws, epsilon, 0.0 if pure else delta)
-    made = PrivateReplacement(candidates, draws, epsilon_within(request.epsilon, request.delta), request.delta)
-    allowed, rho = rho_within(request.epsilon, request.delta), rho_exactly(made.guarantee)
+    mechanism = PrivateReplacement(candidates, draws, epsilon_within(request.epsilon, request.delta), request.delta)
+    allowed, rho = rho_within(request.epsilon, request.delta), rho_exactly(mechanism.guarantee)
     half_a_unit = Fraction(1, 2 * UNITS)  # both sides are about that much below what the budget holds
     if rho is not None and rho <= allowed + half_a_unit:
-        return made
+        return mechanism
     each = sqrt_down(8 * allowed / draws)
     return PrivateReplacement(candidates, draws, down(draws * Fraction(each)))
 
@@ -166,7 +166,7 @@ class UnionTable:
 
     @classmethod
     def of(cls, domains: TwoDomains, least: int) -> "UnionTable":
-        scale = one_scale(domains)
+        scale = shared_scale(domains)
         return cls(domains.source.catalogue, domains.target.catalogue, scale, *union(domains, least))
 
     @property
@@ -217,7 +217,7 @@ class ProfileRows:
         codes, values = known_ratings(profile, table.codes, table.bounds)
         known = None
         if times is not None:
-            at = _known_times(times, table)
+            at = _times_by_code(times, table)
             known = np.array([at.get(code, MISSING_TIME) for code in codes.tolist()], dtype=np.int64)
         in_source = codes < table.n_source
         source = _row_of(codes[in_source], values[in_source], len(table.source))
@@ -269,10 +269,10 @@ class NXMap:
         self._options = {"k": k, "similar": similar, "alpha": alpha, "shrink": shrink}
         self._by_user, self._means = base == "user", table.means()
         table.warn_if_apart()
-        self._codes = self._replaced(graph)
+        self._codes = self._find_replacements(graph)
         self._items = item_based(table.table[:, table.n_source :], graph.significant, otherwise=table.middle)
 
-    def _replaced(self, graph: Graph) -> NDArray[np.integer[Any]]:
+    def _find_replacements(self, graph: Graph) -> NDArray[np.integer[Any]]:
         """For each source item, the code of a target item, or -1."""
         return replacements(graph.x_sim(self._table.table, self._table.n_source))
 
@@ -299,8 +299,8 @@ class NXMap:
         times: Mapping[Any, int] | None = None,
     ) -> dict[Any, float]:
         """Predicted ratings of these target items (by default all), on the scale, not rounded."""
-        own, wanted = ProfileRows.of(profile, self._table, times), wanted_codes(items, self._table)
-        predicted = self._predicted(own, wanted)
+        own, wanted = ProfileRows.of(profile, self._table, times), target_codes(items, self._table)
+        predicted = self._predict_codes(own, wanted)
         return dict(zip(self._table.target.ids[wanted].tolist(), predicted.tolist(), strict=True))
 
     def recommend(self, profile: Mapping[Any, float], k: int = 10) -> tuple[Any, ...]:
@@ -308,7 +308,7 @@ class NXMap:
         rated = ProfileRows.of(profile, self._table).target.indices
         return best(self.predict(profile), self._table.target.ids[rated], k)
 
-    def _predicted(self, own: ProfileRows, wanted: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _predict_codes(self, own: ProfileRows, wanted: NDArray[np.int64]) -> NDArray[np.float64]:
         level = np.array([own.level(self._means)]) if self._by_user else None
         users = np.zeros(wanted.size, dtype=np.int64)
         return self._items.predict(
@@ -379,11 +379,11 @@ class PublishedXMap(NXMap):
         )
         self._alpha, self._target = alpha, table.table[:, table.n_source :]
 
-    def _replaced(self, graph: Graph) -> NDArray[np.integer[Any]]:
+    def _find_replacements(self, graph: Graph) -> NDArray[np.integer[Any]]:
         similarity = graph.x_sim(self._table.table, self._table.n_source)
         return self._replacement.release(similarity.values, self._noise).value
 
-    def _predicted(self, own: ProfileRows, wanted: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _predict_codes(self, own: ProfileRows, wanted: NDArray[np.int64]) -> NDArray[np.float64]:
         ego, means = own.ego(self._codes), self._items.means
         rated, values = ego.values.indices, ego.values.data
         predicted = means[wanted].copy()
@@ -451,7 +451,7 @@ class Published:
         return PublishedXMap(table, graph, replacement, similar_items, noise, alpha=self.alpha)
 
 
-def wanted_codes(items: Any, table: UnionTable) -> NDArray[np.int64]:
+def target_codes(items: Any, table: UnionTable) -> NDArray[np.int64]:
     """The codes of these target items; of all target items for None."""
     if items is None:
         return np.arange(len(table.target))
@@ -486,7 +486,7 @@ def _codes_of(name: str, items: Sequence[Any] | None, catalogue: Catalogue) -> N
     return np.unique(np.array(codes, dtype=np.int64))
 
 
-def _known_times(times: Mapping[Any, int], table: UnionTable) -> dict[int, int]:
+def _times_by_code(times: Mapping[Any, int], table: UnionTable) -> dict[int, int]:
     """Times by the columns of their items. Unlisted items are left out."""
     if not isinstance(times, Mapping):
         raise InvalidInput("times must be a mapping from item to a whole number of seconds since 1970.")

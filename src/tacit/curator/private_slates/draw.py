@@ -20,8 +20,9 @@ from scipy import sparse
 from tacit.checks import several
 from tacit.curator.account import CuratorAccount, RequestDigest
 from tacit.curator.fit import listed_items
-from tacit.curator.private_slates.plan import Plan, Which, plan
-from tacit.curator.private_slates.routes import WEIGHED, Draw, Floats, Places, Route, SetUp
+from tacit.curator.private_slates.plan import Plan, Which
+from tacit.curator.private_slates.plan import plan as make_plan
+from tacit.curator.private_slates.routes import WEIGHED, Columns, Draw, Floats, Route, SetUp
 from tacit.data.catalogue import Catalogue, ItemId
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidMessage, InvalidParameter
@@ -51,7 +52,7 @@ class Likes:
     """Who likes what. ``rows`` are private, everything else is public.
 
     ``like`` is the least rating that counts as a like. ``assumed`` is what must be true for the list of items to be public.
-    ``places`` are the columns of the whole table that this part has, or None for all.
+    ``columns`` are the columns of the whole table that this part has; None for all of them.
     """
 
     catalogue: Catalogue
@@ -59,7 +60,7 @@ class Likes:
     rows: sparse.csr_array = field(repr=False)
     like: float
     assumed: tuple[str, ...] = ()
-    places: Places | None = field(default=None, repr=False)
+    columns: Columns | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, ratings: Ratings, like: float, features: ArrayLike | None) -> "Likes":
@@ -84,12 +85,12 @@ class Likes:
 
     @cached_property
     def digest(self) -> str:
-        """Of the list of items and of what a like is."""
+        """A digest of the list of items, and of what counts as a like."""
         return sha256(json.dumps([self.like, self.ids.tolist()]).encode()).hexdigest()
 
     @cached_property
     def features_digest(self) -> str:
-        """Of the public features."""
+        """A digest of the public features."""
         table = np.zeros((0, 0)) if self.features is None else self.features
         return sha256(repr(table.shape).encode() + table.tobytes()).hexdigest()
 
@@ -103,18 +104,18 @@ class Likes:
         """The rank of the public features; 0 if there are none."""
         return 0 if self.features is None else rank_of(self.features)
 
-    def find_places(self, among: Sequence[ItemId]) -> Places:
+    def columns_of(self, among: Sequence[ItemId]) -> Columns:
         """The columns of a public part of the items, ascending."""
-        places = np.unique([self.catalogue.code(item) for item in several("`among`", among)]).astype(np.int64)
-        if not places.size:
+        columns = np.unique([self.catalogue.code(item) for item in several("`among`", among)]).astype(np.int64)
+        if not columns.size:
             raise InvalidParameter("`among` must name at least one item.")
-        return places
+        return columns
 
-    def part(self, places: Places) -> "Likes":
+    def part(self, columns: Columns) -> "Likes":
         """The same people's likes of these items only."""
-        features = None if self.features is None else self.features[places]
-        catalogue = self.catalogue.select(places.astype(np.int32))
-        return Likes(catalogue, features, self.rows[:, places], self.like, self.assumed, places)
+        features = None if self.features is None else self.features[columns]
+        catalogue = self.catalogue.select(columns.astype(np.int32))
+        return Likes(catalogue, features, self.rows[:, columns], self.like, self.assumed, columns)
 
     def weights(self, request: Mapping[ItemId, float] | ArrayLike) -> Floats:
         """A request as one weight for each item, cut to [0, 1]. Unnamed items and values that are not numbers weigh 0."""
@@ -143,11 +144,11 @@ class Slates:
         """The likes of a public part of the items; all likes for None."""
         if among is None:
             return self.likes
-        places = self.likes.find_places(among)
-        key = places.tobytes()
+        columns = self.likes.columns_of(among)
+        key = columns.tobytes()
         part = self._parts.get(key)
         if part is None:  # look up once: another thread may clear the cache at any moment
-            part = self.likes.part(places)
+            part = self.likes.part(columns)
             _remember(self._parts, key, part)
         return part
 
@@ -168,7 +169,7 @@ class Slates:
                 raise InvalidParameter(f"a curator takes no `{name}`: {_FIXED[name]}.")
             if name not in _FREE:
                 raise InvalidParameter(f"unknown option {name!r}; further options: {', '.join(_FREE)}.")
-        return plan(
+        return make_plan(
             k,
             epsilon,
             slates,
@@ -181,53 +182,53 @@ class Slates:
         )
 
     def draw(
-        self, made: Plan, part: Likes, request: Mapping[ItemId, float] | ArrayLike | None, request_id: str | None
+        self, plan: Plan, part: Likes, request: Mapping[ItemId, float] | ArrayLike | None, request_id: str | None
     ) -> Slate:
         """One slate of this plan. Everything wrong raises before the charge; likes are read only after it."""
-        if request is not None and made.route not in WEIGHED:
+        if request is not None and plan.route not in WEIGHED:
             allowed = ", ".join(sorted(WEIGHED))
-            raise InvalidParameter(f"the route {made.route.value!r} takes no request; these do: {allowed}.")
-        if made.once:
-            seed = self.seed(made, part, request_id)
-            return slate_from(self.release_once(made, part), made, part, seed)
+            raise InvalidParameter(f"the route {plan.route.value!r} takes no request; these do: {allowed}.")
+        if plan.once:
+            seed = self.seed(plan, part, request_id)
+            return slate_from(self.release_once(plan, part), plan, part, seed)
         release_id = f"slate {os.urandom(16).hex() if request_id is None else checked_id(request_id)}"
         weights = None if request is None else self.likes.weights(request)
-        if weights is not None and part.places is not None:
-            weights = weights[part.places]
-        guarantee = self._account.promised(made.each, part.assumed if weights is None else (*part.assumed, REQUESTED))
+        if weights is not None and part.columns is not None:
+            weights = weights[part.columns]
+        guarantee = self._account.promise(plan.each, part.assumed if weights is None else (*part.assumed, REQUESTED))
         digest = self._account.digest(
-            "slate", made.route, made.options, made.epsilon, part.digest, part.features_digest, weights is not None
+            "slate", plan.route, plan.options, plan.epsilon, part.digest, part.features_digest, weights is not None
         )
-        self._account.require_room(part.id_bytes, len(part.ids) if made.route is Route.SUBSET else made.k, 0, guarantee)
+        self._account.require_room(part.id_bytes, len(part.ids) if plan.route is Route.SUBSET else plan.k, 0, guarantee)
         ready = self._ready.get(digest) if weights is None else None
-        set_up = set_up_slate(made, part.features, weights) if ready is None else None
+        set_up = set_up_slate(plan, part.features, weights) if ready is None else None
 
         def content() -> bytes:
             draw = ready or cast(SetUp, set_up)(part.rows)  # one of the two is there
             if weights is None:
                 _remember(self._ready, digest, draw)
-            release = self._account.stated(draw(self._noise), guarantee)
-            return self._account.packed(Slate.from_release(release, part.ids, made.route.value).to_json())
+            release = self._account.restate(draw(self._noise), guarantee)
+            return self._account.pack(Slate.from_release(release, part.ids, plan.route.value).to_json())
 
         asked = RequestDigest(digest, b"" if weights is None else weights.tobytes())
         return Slate.from_json(self._account.release(release_id, asked, guarantee, content))
 
-    def release_once(self, made: Plan, part: Likes, request_id: str | None = None) -> Popularity | Similarity:
+    def release_once(self, plan: Plan, part: Likes, request_id: str | None = None) -> Popularity | Similarity:
         """The counts or the kernel of this plan, now or as released before. Without an id, their digest names them."""
-        counts = made.route is Route.COUNTS
+        counts = plan.route is Route.COUNTS
         message = Popularity if counts else Similarity
-        guarantee, set_up = self._account.promised(made.each, part.assumed), made.set_up(None)
+        guarantee, set_up = self._account.promise(plan.each, part.assumed), plan.set_up(None)
         items = len(part.ids)
-        if not 1.0 / _WIDEST <= made.options.likes_each <= _WIDEST:
+        if not 1.0 / _WIDEST <= plan.options.likes_each <= _WIDEST:
             raise InvalidParameter(f"likes_each must lie from {1.0 / _WIDEST:g} to {_WIDEST:g}.")
         self._account.require_room(part.id_bytes, items, items if counts else items * (items + 1) // 2, guarantee)
 
         def content() -> bytes:
-            release = self._account.stated(set_up(part.rows)(self._noise), guarantee)
-            return self._account.packed(message.from_release(release, part.ids).to_json())
+            release = self._account.restate(set_up(part.rows)(self._noise), guarantee)
+            return self._account.pack(message.from_release(release, part.ids).to_json())
 
-        digest = self._digest(made, part)
-        release_id = self._release_id(made, digest, request_id)
+        digest = self._digest(plan, part)
+        release_id = self._release_id(plan, digest, request_id)
         return message.from_json(self._account.release(release_id, RequestDigest(digest), guarantee, content))
 
     def require_left(self, plans: Sequence[Plan]) -> None:
@@ -235,24 +236,24 @@ class Slates:
 
         Others may take what is left before these are charged.
         """
-        ids = [self._release_id(made, self._digest(made, self.likes), None) for made in plans]
-        guarantees = [self._account.promised(made.each, self.likes.assumed) for made in plans]
+        ids = [self._release_id(plan, self._digest(plan, self.likes), None) for plan in plans]
+        guarantees = [self._account.promise(plan.each, self.likes.assumed) for plan in plans]
         self._account.ledger.require_left(zip(repeat(self._account.subject), ids, guarantees))
 
-    def seed(self, made: Plan, part: Likes, request_id: str | None) -> str | None:
+    def seed(self, plan: Plan, part: Likes, request_id: str | None) -> str | None:
         """What the slate of this id is drawn from, besides the release; None for the greedy slate."""
-        return None if request_id is None else f"{self._digest(made, part)}\n{checked_id(request_id)}"
+        return None if request_id is None else f"{self._digest(plan, part)}\n{checked_id(request_id)}"
 
-    def _release_id(self, made: Plan, digest: str, request_id: str | None) -> str:
-        return f"{_kind(made)} {digest[:32] if request_id is None else checked_id(request_id)}"
+    def _release_id(self, plan: Plan, digest: str, request_id: str | None) -> str:
+        return f"{_message_name(plan)} {digest[:32] if request_id is None else checked_id(request_id)}"
 
-    def _digest(self, made: Plan, part: Likes) -> str:
+    def _digest(self, plan: Plan, part: Likes) -> str:
         """Another epsilon, other items or likes are another release. Counts have no delta, and neither release has features."""
-        delta = 0.0 if made.route is Route.COUNTS else made.delta
-        return self._account.digest(_kind(made), made.epsilon, delta, made.options.likes_each, part.digest)
+        delta = 0.0 if plan.route is Route.COUNTS else plan.delta
+        return self._account.digest(_message_name(plan), plan.epsilon, delta, plan.options.likes_each, part.digest)
 
 
-def slate_from(released: Popularity | Similarity, made: Plan, part: Likes, seed: str | None) -> Slate:
+def slate_from(released: Popularity | Similarity, plan: Plan, part: Likes, seed: str | None) -> Slate:
     """The greedy slate from a release; with a ``seed``, a drawn one, the same for the same release and seed.
 
     numpy's generator is good enough here: it draws from what is released already, at no cost.
@@ -262,15 +263,15 @@ def slate_from(released: Popularity | Similarity, made: Plan, part: Likes, seed:
         number = int.from_bytes(sha256(seed.encode()).digest())
         coins = RngCoins(np.random.default_rng(number))
     if isinstance(released, Similarity):
-        chosen = from_kernel(released.kernel(), made.k, coins=coins)
+        chosen = from_kernel(released.kernel(), plan.k, coins=coins)
     elif coins is None:
-        chosen = from_counts(released.counts(), part.features, made.k)
+        chosen = from_counts(released.counts(), part.features, plan.k)
     else:
-        chosen = draw_from_counts(released.counts(), part, made.k, coins)
-    return Slate.from_message(released, chosen, made.route.value)
+        chosen = draw_from_counts(released.counts(), part, plan.k, coins)
+    return Slate.from_message(released, chosen, plan.route.value)
 
 
-def draw_from_counts(counts: Floats, part: Likes, k: int, coins: Coins) -> Places:
+def draw_from_counts(counts: Floats, part: Likes, k: int, coins: Coins) -> Columns:
     """As many items by a k-DPP as the features have directions; any others by quality alone, each e^(alpha q) (Gumbel)."""
     size = min(k, part.rank)
     chosen = from_counts(counts, part.features, size, coins=coins) if size else np.zeros(0, dtype=np.int64)
@@ -279,17 +280,17 @@ def draw_from_counts(counts: Floats, part: Likes, k: int, coins: Coins) -> Place
     return np.sort(np.concatenate([chosen, np.argsort(-keys, kind="stable")[: k - size]]))
 
 
-def set_up_slate(made: Plan, features: Floats | None, weights: Floats | None) -> SetUp:
+def set_up_slate(plan: Plan, features: Floats | None, weights: Floats | None) -> SetUp:
     """`Plan.set_up`, with errors about features and requests in words that a curator's caller can act on."""
-    if made.route is not Route.TEMPERED or features is None:
-        return made.set_up(features, weights)
-    if weights is not None and rank_of(features * weights[:, None]) < made.k:
+    if plan.route is not Route.TEMPERED or features is None:
+        return plan.set_up(features, weights)
+    if weights is not None and rank_of(features * weights[:, None]) < plan.k:
         raise InvalidParameter(
-            f"this request leaves too few different items for a tempered slate of {made.k}: weigh at least {made.k} items above "
+            f"this request leaves too few different items for a tempered slate of {plan.k}: weigh at least {plan.k} items above "
             "0, of different features; or ask for fewer items, or for the route 'natural', which draws from all items."
         )
     try:
-        return made.set_up(features, weights)
+        return plan.set_up(features, weights)
     except InvalidParameter as problem:
         cause = "the features are" if weights is None else "the features, weighed by this request, are"
         raise InvalidParameter(
@@ -360,8 +361,8 @@ def _numbers(values: ArrayLike) -> Floats:
         return np.zeros((0, 0))
 
 
-def _kind(made: Plan) -> str:
-    return "popularity" if made.route is Route.COUNTS else "similarity"
+def _message_name(plan: Plan) -> str:
+    return "popularity" if plan.route is Route.COUNTS else "similarity"
 
 
 def _remember(cache: dict[Any, Any], key: object, value: object) -> None:

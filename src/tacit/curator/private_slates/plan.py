@@ -1,12 +1,12 @@
-"""Plans a slate: chooses the route from how many slates are wanted and whether similarity is public, and says why.
+"""Plans a slate: chooses the route from how many slates are wanted and whether similarity is public.
 
 A plan is a function of public parameters: neither the choice nor an error reveals anything about a rating. `plan` is the entry;
-`each_of` shares a budget among several releases; the last part explains a plan in words.
+`each_of` shares a budget among several releases; the last part explains a plan in words, when somebody asks for `Plan.why`.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Literal, get_args
@@ -47,23 +47,42 @@ _USERS = 5_000  # of the example figure: the real number of users is private
 class Plan:
     """How slates are made, and what they promise: ``each`` release by itself, and all planned releases in ``total``.
 
-    ``slates`` is None for any number of them. ``epsilon`` is that of each release. If ``most_likes`` is given, the cap at 40 nats
-    may have lowered it, and the rest stays in the budget. For a route that releases once, ``each`` and ``total`` are that release.
+    ``epsilon`` is that of each release. If ``most_likes`` is given, the cap at 40 nats may have lowered it, and the rest stays in
+    the budget. For a route that releases once, ``each`` and ``total`` are that release.
     """
 
     route: Route
-    why: str
-    options: Options
-    slates: int | None
     epsilon: float
-    delta: float  # a probability
     each: Guarantee
     total: Guarantee
+    request: "PlanRequest" = field(repr=False)
+    by_name: bool = field(repr=False)  # the caller named the route
+    uncapped: float = field(repr=False)  # the epsilon of each release before the cap
+
+    @property
+    def options(self) -> Options:
+        """What is public about a slate besides its epsilon."""
+        return self.request.options
 
     @property
     def k(self) -> int:
         """How many items a slate has."""
         return self.options.k
+
+    @property
+    def slates(self) -> int | None:
+        """How many slates are planned; None for any number of them."""
+        return self.request.slates
+
+    @property
+    def delta(self) -> float:
+        """The delta of all slates together, a probability."""
+        return self.request.delta
+
+    @property
+    def why(self) -> str:
+        """Why this route was chosen, and what its figures mean, in words."""
+        return explain(self)
 
     @property
     def once(self) -> bool:
@@ -103,7 +122,7 @@ def plan(
     count.
     """
     options = Options(items, k, most_likes, likes_each, candidates, threshold, sampler)
-    wanted = _Wanted(
+    request = PlanRequest(
         options,
         positive("epsilon", epsilon),
         0.0 if type(delta) in (int, float) and delta == 0 else countable(probability("delta", delta)),
@@ -113,14 +132,14 @@ def plan(
     )
     if similarity not in get_args(Which):
         raise InvalidParameter(f"similarity must be 'public' or 'private', not {similarity!r}.")
-    if wanted.accounting is Accounting.PLD:
+    if request.accounting is Accounting.PLD:
         raise InvalidParameter("slates of several kinds add up by 'basic' or 'zcdp', not by 'pld'.")
-    chosen = wanted.choose(similarity == "public") if route == "auto" else member("route", Route, route)
-    return wanted.plan(chosen, by_name=route != "auto")
+    chosen = request.choose(similarity == "public") if route == "auto" else member("route", Route, route)
+    return request.plan(chosen, by_name=route != "auto")
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class PlanRequest:
     """The parameters of `plan`, checked."""
 
     options: Options
@@ -131,6 +150,7 @@ class _Wanted:
     rank: int | None
 
     def choose(self, public: bool) -> Route:
+        """The route for public or private similarity."""
         if not public:
             return Route.KERNEL if self.slates is None else Route.NATURAL
         if self.slates is None:
@@ -140,35 +160,31 @@ class _Wanted:
         return by_likes if WORTH * self.each(by_likes) >= _LESS * self.each(Route.COUNTS) else Route.COUNTS
 
     def plan(self, route: Route, *, by_name: bool) -> Plan:
-        self._require(route)
+        """The plan for this route."""
+        self._require_features(route)
         uncapped = epsilon = self.each(route)
         each = promise(route, self.options, self.delta)(epsilon)
         if route is Route.TEMPERED and each.epsilon > 0.0:
             epsilon = each.epsilon  # the cap at 40 nats may have lowered it
         total = together(each, 1 if route in ONCE else self.slates or 1, self.delta)
-        made = Plan(route, "", self.options, self.slates, epsilon, self.delta, each, total)
-        return replace(made, why=explain(made, uncapped, by_name, self.epsilon, self._added_up(route, uncapped)))
+        return Plan(route, epsilon, each, total, self, by_name, uncapped)
 
     def each(self, route: Route) -> float:
         """The largest epsilon of each release that keeps all of them within (epsilon, delta), before the cap."""
         if self.accounting is not None:
-            return self._each(route, self.accounting)
+            return self.each_under(self.accounting, route)
         kinds = [Accounting.BASIC, Accounting.ZCDP] if self.delta else [Accounting.BASIC]
-        return max(self._each(route, kind) for kind in kinds)
+        return max(self.each_under(kind, route) for kind in kinds)
 
-    def _each(self, route: Route, accounting: Accounting) -> float:
-        times = 1 if route in ONCE else self.slates or 1
-        options = _uncapped(self.options) if route is Route.TEMPERED else self.options
+    def each_under(self, accounting: Accounting, route: Route) -> float:
+        """The same, if charges add up by this accounting."""
+        times, options = 1 if route in ONCE else self.slates or 1, self.options
+        if route is Route.TEMPERED and options.most_likes is not None:
+            # A range so narrow that 40 nats are never reached. Without ``most_likes`` no cap applies: a search sets the range.
+            options = replace(options, most_likes=1e-300)
         return each_of(promise(route, options, self.delta), times, Budget(self.epsilon, self.delta), accounting)
 
-    def _added_up(self, route: Route, uncapped: float) -> float | None:
-        """The epsilon of each under basic accounting, if that is more than the ledger's zCDP allows; else None."""
-        if self.accounting is not Accounting.ZCDP:
-            return None
-        basic = self._each(route, Accounting.BASIC)
-        return basic if uncapped < _LESS * basic else None
-
-    def _require(self, route: Route) -> None:
+    def _require_features(self, route: Route) -> None:
         k, rank = self.options.k, self.rank
         if rank is None or route not in FEATURED or route is Route.SPARSE:
             return
@@ -179,11 +195,6 @@ class _Wanted:
                 f"features of rank {rank} make a tempered slate of at most {rank} items, not {k}: ask for fewer items, for the "
                 "route 'counts' or 'top-k', or give features that tell more items apart."
             )
-
-
-def _uncapped(options: Options) -> Options:
-    """A range so narrow that 40 nats are never reached. Without ``most_likes`` no cap applies: a search sets the range."""
-    return options if options.most_likes is None else replace(options, most_likes=1e-300)
 
 
 def together(each: Guarantee, slates: int, delta: float) -> Guarantee:
@@ -253,24 +264,29 @@ def _of_rho(promise: Callable[[float], Guarantee], rho: float, most: float) -> f
 # ---- A plan in words. Every figure follows from public parameters.
 
 
-def explain(plan: Plan, uncapped: float, by_name: bool, asked: float, added_up: float | None) -> str:
-    """The plan in words. ``uncapped`` is the epsilon of each slate before the cap, ``asked`` that of all slates, and ``added_up``
-    that of each under basic accounting, if it is more."""
-    first = f"asked for by name. {_asked(plan)}" if by_name else _chosen(plan)
-    account = "" if added_up is None else _accounting(plan, uncapped, asked, added_up)
-    return " ".join(part for part in (first, account, _figures(plan, uncapped), _together(plan)) if part)
+def explain(plan: Plan) -> str:
+    """The plan in words."""
+    route = f"asked for by name. {_named_route(plan)}" if plan.by_name else _chosen_route(plan)
+    return " ".join(part for part in (route, _accounting(plan), _figures(plan), _total(plan)) if part)
 
 
-def _accounting(plan: Plan, uncapped: float, asked: float, added_up: float) -> str:
+def _accounting(plan: Plan) -> str:
+    """What another accounting would give, if the ledger's zCDP gives each slate less than basic composition."""
+    request = plan.request
+    if request.accounting is not Accounting.ZCDP:
+        return ""
+    basic = request.each_under(Accounting.BASIC, plan.route)
+    if plan.uncapped >= _LESS * basic:
+        return ""
     release = "the release" if plan.route in ONCE else "the slate" if plan.slates == 1 else "each slate"
     other = "" if plan.route is Route.KERNEL else " or a budget without delta"
     return (
-        f"Charges add up by zCDP, and epsilon {asked:.4g} at delta = {plan.delta:g} has room for {uncapped:.4g} for {release}; "
-        f"accounting='basic'{other} would give {added_up:.4g}."
+        f"Charges add up by zCDP, and epsilon {request.epsilon:.4g} at delta = {plan.delta:g} has room for {plan.uncapped:.4g} "
+        f"for {release}; accounting='basic'{other} would give {basic:.4g}."
     )
 
 
-def _asked(plan: Plan) -> str:
+def _named_route(plan: Plan) -> str:
     match plan.route:
         case Route.FEATURE:
             return "Natural slates, for tastes described by a few public features of the items."
@@ -292,25 +308,25 @@ def _asked(plan: Plan) -> str:
             )
         case Route.PUBLISHED:
             return "The paper's bound, for comparison."
-    return _kind(plan)
+    return _usual_route(plan)
 
 
-def _chosen(plan: Plan) -> str:
+def _chosen_route(plan: Plan) -> str:
     number = "any number of slates is" if plan.slates is None else _count(plan.slates)
     number += {None: "", 1: " is"}.get(plan.slates, " are")
     match plan.route:
         case Route.TEMPERED | Route.COUNTS:
-            return f"similarity is public, and {number} wanted. {_kind(plan)}"
+            return f"similarity is public, and {number} wanted. {_usual_route(plan)}"
         case Route.TOP_K:
             return (
                 f"similarity is public, but the rank of the features is below {plan.options.k}, so they cannot tell that many "
                 "items apart. Popularity alone decides."
             )
         case _:
-            return f"similarity is private, and {number} wanted. {_kind(plan)}"
+            return f"similarity is private, and {number} wanted. {_usual_route(plan)}"
 
 
-def _kind(plan: Plan) -> str:
+def _usual_route(plan: Plan) -> str:
     match plan.route:
         case Route.TEMPERED:
             return "Each slate is drawn by likes and public features; counts would need about ten times the epsilon of a slate."
@@ -322,19 +338,19 @@ def _kind(plan: Plan) -> str:
             return "The kernel is released once, with Gaussian noise; after that, every slate from it is free."
 
 
-def _figures(plan: Plan, uncapped: float) -> str:
+def _figures(plan: Plan) -> str:
     options, epsilon = plan.options, plan.epsilon
     if plan.total.epsilon == 0.0:
         return "The slate holds all items, so there is nothing to draw, and it costs nothing."
     match plan.route:
         case Route.TEMPERED:
-            return _searched(plan) if options.most_likes is None else _tempered(plan, uncapped, options.most_likes)
+            return _search_figures(plan) if options.most_likes is None else _range_figures(plan, options.most_likes)
         case Route.COUNTS:
             steps = LaplaceSum(options.items, options.likes_each, epsilon).noise_law.width
             scale = float(steps) * options.likes_each / STEPS
             return f"Of each person up to {_likes(options.likes_each)} count; the noise has scale {scale:.4g} likes."
         case Route.NATURAL:
-            return _natural(plan)
+            return _jitter_figures(plan)
         case Route.KERNEL:
             on, off = (law.sd for law in GaussianKernel(options.items, epsilon, plan.delta).noise_laws)
             return f"The noise has a deviation of {on:.4g} on the diagonal and {off:.4g} off it."
@@ -348,8 +364,8 @@ def _figures(plan: Plan, uncapped: float) -> str:
     return f"Epsilon is {epsilon:.4g} for each slate."
 
 
-def _tempered(plan: Plan, uncapped: float, high: float) -> str:
-    k, epsilon = plan.options.k, plan.epsilon
+def _range_figures(plan: Plan, high: float) -> str:
+    k, epsilon, uncapped = plan.options.k, plan.epsilon, plan.uncapped
     text = f"A score counts up to {_likes(high)}, each worth theta = {epsilon / k:.4g} nats (epsilon / k)."
     if epsilon < uncapped:
         text += (
@@ -359,7 +375,7 @@ def _tempered(plan: Plan, uncapped: float, high: float) -> str:
     return text
 
 
-def _searched(plan: Plan) -> str:
+def _search_figures(plan: Plan) -> str:
     k, stages = plan.options.k, search_stages(plan.options.k, plan.epsilon)
     if stages is None:
         return f"A like is worth theta = {plan.epsilon / k:.4g} nats (epsilon / k)."
@@ -371,7 +387,7 @@ def _searched(plan: Plan) -> str:
     )
 
 
-def _natural(plan: Plan) -> str:
+def _jitter_figures(plan: Plan) -> str:
     items, k, epsilon = plan.options.items, plan.options.k, plan.epsilon
     sigma = NaturalSlate(items, k, epsilon).sigma
     cost = natural_epsilon(1.0, sigma)
@@ -389,7 +405,7 @@ def _natural(plan: Plan) -> str:
     return text
 
 
-def _together(plan: Plan) -> str:
+def _total(plan: Plan) -> str:
     total = plan.total
     if plan.slates in (None, 1) or plan.route in ONCE or total.promises_nothing or total.epsilon == 0.0:
         return ""

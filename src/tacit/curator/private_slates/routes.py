@@ -41,7 +41,7 @@ from tacit.models.dpp.samplers import SplitSampler
 from tacit.models.dpp.tempered import MOST_NATS
 
 Floats: TypeAlias = NDArray[np.float64]
-Places: TypeAlias = NDArray[np.int64]  # columns of the table of likes
+Columns: TypeAlias = NDArray[np.int64]  # columns of the table of likes
 Draw: TypeAlias = Callable[[Noise], Release[Any]]
 SetUp: TypeAlias = Callable[[sparse.csr_array], Draw]
 
@@ -54,9 +54,8 @@ MOST_PEOPLE = 1 << 28  # likes of one item; if that many have room, there is not
 class Route(StrEnum):
     """How a slate is made from likes."""
 
-    TEMPERED = (
-        "tempered"  # totals of likes, and public features: k-DPP of diag(e^(theta s/2)) F F^T diag(e^(theta s/2))
-    )
+    # totals of likes, and public features: k-DPP of diag(e^(theta s/2)) F F^T diag(e^(theta s/2))
+    TEMPERED = "tempered"
     COUNTS = "counts"  # Laplace counts once; then any number of slates with public features
     NATURAL = "natural"  # popularity and similarity both private: k-DPP of sigma I + sum c c^T
     KERNEL = "kernel"  # sum c c^T with Gaussian noise once; then any number of slates
@@ -119,7 +118,7 @@ class Options:
 
 def promise(route: Route, options: Options, delta: float = 0.0) -> Callable[[float], Guarantee]:
     """The guarantee of one release by this route, as a function of its epsilon. It is the mechanism's own."""
-    _require(route, options, delta)
+    _require_options(route, options, delta)
     items, k = options.items, options.k
     plain = np.eye(min(items, k + 1))  # the guarantee depends on whether there is a choice, not on the features
     match route:
@@ -161,8 +160,8 @@ def set_up(
     match route:
         case Route.TEMPERED:
             if options.most_likes is None:
-                return search_then_draw(_needed(weighed, route), k, epsilon)
-            tempered = TemperedSlate(_needed(weighed, route), k, epsilon, high=options.most_likes)
+                return search_then_draw(_require_features(weighed, route), k, epsilon)
+            tempered = TemperedSlate(_require_features(weighed, route), k, epsilon, high=options.most_likes)
             return lambda likes: tempered.prepare(likes).release
         case Route.NATURAL | Route.PUBLISHED:
             natural = (NaturalSlate if route is Route.NATURAL else NaturalSlate.published)(
@@ -170,7 +169,7 @@ def set_up(
             )
             return lambda likes: natural.prepare(likes, request=request).release
         case Route.FEATURE:
-            table = _needed(weighed, route)
+            table = _require_features(weighed, route)
             feature = FeatureSlate(table, k, epsilon)
             return lambda likes: feature.prepare(likes @ table).release
         case Route.SUBSET:
@@ -182,7 +181,7 @@ def set_up(
         case Route.TWO_STAGE:
             return lambda likes: lambda noise: top_then_natural(likes, options, epsilon, request, noise)
         case Route.SPARSE:
-            public = _needed(weighed, route)
+            public = _require_features(weighed, route)
             return lambda likes: lambda noise: above_then_public(likes, options, epsilon, public, noise)
         case Route.COUNTS:
             counts = LaplaceSum(items, options.likes_each, epsilon)
@@ -220,29 +219,29 @@ def search_guarantee(items: int, k: int, epsilon: float) -> Guarantee:
     plain = np.eye(min(items, k + 1))  # the guarantee depends on whether there is a choice, not on the features
     stages = search_stages(k, epsilon)
     if stages is None or k == items:
-        return _tempered_whole(plain, k, epsilon).guarantee
+        return _whole_range_slate(plain, k, epsilon).guarantee
     pick, count, left = stages
-    return pick.guarantee.then(count.guarantee).then(_tempered_whole(plain, k, left).guarantee)
+    return pick.guarantee.then(count.guarantee).then(_whole_range_slate(plain, k, left).guarantee)
 
 
 def search_then_draw(features: Floats, k: int, epsilon: float) -> SetUp:
     """Draws slates, each with a search of its own, which its charge covers. Everything public is checked now."""
     stages, guarantee = search_stages(k, epsilon), search_guarantee(len(features), k, epsilon)
     if stages is None or k == len(features):
-        whole_slate = _tempered_whole(features, k, epsilon)
+        whole_slate = _whole_range_slate(features, k, epsilon)
         return lambda likes: whole_slate.prepare(likes).release
     pick, count, left = stages
     # Round the features as the mechanism does, until they no longer change: below, only the range may differ.
-    table, before = _tempered_whole(features, k, left).features, features
+    table, before = _whole_range_slate(features, k, left).features, features
     while not np.array_equal(table, before):
-        table, before = _tempered_whole(table, k, left).features, table
+        table, before = _whole_range_slate(table, k, left).features, table
     least, margin = likes_that_fit(k, left), MARGIN / count.epsilon
     possible = np.flatnonzero(table.any(axis=1))  # items without features, or of weight 0, are in no slate
 
-    def draw(likes: sparse.csr_array, part: sparse.csr_array, noise: Noise) -> Release[Places]:
+    def draw(likes: sparse.csr_array, part: sparse.csr_array, noise: Noise) -> Release[Columns]:
         counted = pick.release(part, noise).then(lambda item: count.release(part[:, [item]], noise))
 
-        def slate(near: GridVector) -> Release[Places]:
+        def slate(near: GridVector) -> Release[Columns]:
             ceiling = max(least, float(near.to_floats()[0]) + margin)
             return TemperedSlate.capped(table, k, left, high=ceiling).release(likes, noise)
 
@@ -260,7 +259,7 @@ def _likes_in_nats(k: int, epsilon: float) -> Fraction:
     return Fraction(MOST_NATS) * k / Fraction(epsilon)
 
 
-def _tempered_whole(features: Floats, k: int, epsilon: float) -> TemperedSlate:
+def _whole_range_slate(features: Floats, k: int, epsilon: float) -> TemperedSlate:
     """A tempered slate that uses all of epsilon, over the range that 40 nats leave it."""
     return TemperedSlate(features, k, epsilon, high=down(_likes_in_nats(k, epsilon)))
 
@@ -278,14 +277,14 @@ def two_stages(options: Options, epsilon: float) -> tuple[GumbelTopK, NaturalSla
 
 def top_then_natural(
     likes: sparse.csr_array, options: Options, epsilon: float, request: Floats | None, noise: Noise
-) -> Release[Places]:
+) -> Release[Columns]:
     """The most liked items by Gumbel noise, then a natural slate among them. The rows are cut again to these items."""
     first, second, _ = two_stages(options, epsilon)
 
-    def slate(candidates: Places) -> Release[Places]:
+    def slate(candidates: Columns) -> Release[Columns]:
         weights = None if request is None else request[candidates]
         among = second.prepare(likes[:, candidates], request=weights).release(noise)
-        return among.map(lambda places: candidates[places])
+        return among.map(lambda chosen: candidates[chosen])
 
     return first.release(likes, noise).map(np.sort).then(slate)
 
@@ -297,7 +296,7 @@ def sparse_vector(options: Options, epsilon: float) -> SparseVector:
 
 def above_then_public(
     likes: sparse.csr_array, options: Options, epsilon: float, features: Floats, noise: Noise
-) -> Release[Places]:
+) -> Release[Columns]:
     """Items above a public threshold by the sparse vector, in a random order; then a k-DPP of public features among them.
 
     The second stage uses released candidates and public features only, so it costs nothing. If fewer than k items are found, the
@@ -306,7 +305,7 @@ def above_then_public(
     mechanism = sparse_vector(options, epsilon)
     order = shuffle_items(options.items, noise)  # without it, the first items would use up the hits
 
-    def slate(answers: tuple[bool, ...]) -> Places:
+    def slate(answers: tuple[bool, ...]) -> Columns:
         above = np.sort(order[: len(answers)][np.array(answers, dtype=np.bool_)])
         k = options.k
         if above.size <= k:
@@ -317,7 +316,7 @@ def above_then_public(
     return mechanism.release(likes[:, order], noise).map(slate)
 
 
-def shuffle_items(count: int, noise: Noise) -> Places:
+def shuffle_items(count: int, noise: Noise) -> Columns:
     """A uniformly random order of the numbers below ``count`` (Fisher and Yates), drawn from privacy noise."""
     order = np.arange(count, dtype=np.int64)
     swaps = below_each(np.arange(1, count + 1, dtype=np.int64), noise).tolist()
@@ -327,7 +326,7 @@ def shuffle_items(count: int, noise: Noise) -> Places:
     return order
 
 
-def _needed(features: Floats | None, route: Route) -> Floats:
+def _require_features(features: Floats | None, route: Route) -> Floats:
     if features is None:
         raise InvalidParameter(
             f"the route {route.value!r} needs public features of the items, and this catalogue has no genres: give `features`, "
@@ -336,7 +335,7 @@ def _needed(features: Floats | None, route: Route) -> Floats:
     return features
 
 
-def _require(route: Route, options: Options, delta: float) -> None:
+def _require_options(route: Route, options: Options, delta: float) -> None:
     if route is Route.SPARSE and options.threshold is None:
         raise InvalidParameter(
             "the route 'sparse' needs `threshold`: a public number of likes. Do not take it from these ratings."

@@ -50,9 +50,9 @@ def logistic_bounds(exponent: Fraction) -> Bounds:
     """Bounds of 1 / (1 + e^exponent), exponent >= 0."""
 
     def bounds(count: int) -> tuple[int, int]:
-        one = 1 << (count + 8)
+        unit = 1 << (count + 8)
         low, high = exp_bounds(-exponent, count + 8)  # t/(1+t) rises in t = e^-exponent
-        return (low << count) // (one + low), -(-(high << count) // (one + high))
+        return (low << count) // (unit + low), -(-(high << count) // (unit + high))
 
     return bounds
 
@@ -93,9 +93,7 @@ def geometric(success: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
     return failures
 
 
-@np.errstate(
-    all="ignore"
-)  # if the caller makes numpy raise, an error would tell about a coin that is nearly always tails
+@np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell that a coin is nearly always tails
 def exponential_coins(
     exponents: NDArray[np.float64],
     exact: Callable[[int], Fraction],
@@ -182,17 +180,15 @@ _EACH = 64  # expected heads in a group, at most
 def rare_heads(coins: int, probability: Probability, noise: Noise) -> list[int]:
     """Which of ``coins`` independent coins are heads, each with the given probability, in the order drawn.
 
-    The number of heads is drawn first, then that many different places. Skipping from one head to the next by
+    The number of heads is drawn first, then that many different coins. Skipping from one head to the next by
     floor(ln u / ln(1 - f)) would need as many digits in u as there are coins: with 2^60 coins and 53 bits nearly all heads would
-    be at even places.
+    be at even positions.
     """
-    places: dict[int, None] = {}
+    heads: dict[int, None] = {}
     count = binomial(coins, probability, noise)
-    while len(places) < count:
-        places[below(coins, noise)] = (
-            None  # drawing a place twice changes nothing: all sets of `count` places are equally likely
-        )
-    return list(places)
+    while len(heads) < count:  # drawing a coin twice changes nothing: all sets of `count` coins are equally likely
+        heads[below(coins, noise)] = None
+    return list(heads)
 
 
 def binomial(coins: int, probability: Probability, noise: Noise) -> int:
@@ -203,7 +199,7 @@ def binomial(coins: int, probability: Probability, noise: Noise) -> int:
     """
     groups = max(1, math.ceil(coins * probability(precise(256)) / _EACH))
     size, more = divmod(coins, groups)
-    return sum(_heads(size + (place < more), probability, noise) for place in range(groups))
+    return sum(_heads(size + (group < more), probability, noise) for group in range(groups))
 
 
 def _heads(coins: int, probability: Probability, noise: Noise) -> int:

@@ -211,7 +211,7 @@ def sample_rounded_gaussian(variance: Fraction, count: int, noise: Noise) -> NDA
     result = np.empty(count, dtype=np.int64)
     for first in range(0, count, _AT_ONCE):
         part = result[first : first + _AT_ONCE]
-        part[:] = _some(variance, part.size, noise)
+        part[:] = _draw_block(variance, part.size, noise)
     return result
 
 
@@ -246,7 +246,7 @@ def rounded_gaussian_tail(k: NDArray[np.int64] | int, variance: Fraction) -> NDA
 
 
 @np.errstate(all="ignore")  # draws are secret, and so is how far out they lie
-def _some(variance: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
+def _draw_block(variance: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
     from scipy.special import ndtri
 
     word = words64(noise, count)
@@ -259,11 +259,11 @@ def _some(variance: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
     drawn = low.astype(np.int64) + (to_half > 0.0)
     open_ = (np.abs(to_half) <= sd * MARGIN * np.maximum(z, 1.0)) | (known < np.uint64(LEAST_TAIL))
     for i in np.flatnonzero(open_):
-        drawn[i] = decided(int(known[i]), 64, variance, noise)
+        drawn[i] = decide(int(known[i]), 64, variance, noise)
     return np.asarray(np.where(word >= _SIGN, -drawn, drawn), dtype=np.int64)
 
 
-def decided(known: int, count: int, variance: Fraction, noise: Noise) -> int:
+def decide(known: int, count: int, variance: Fraction, noise: Noise) -> int:
     """|N| for a T whose first ``count`` bits are ``known``, below 2^(count - 1). Further bits are drawn until it is certain."""
     while True:
         k: int | None = _guess(known, count, variance) if known else None

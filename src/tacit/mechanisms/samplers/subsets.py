@@ -92,9 +92,8 @@ def _settle(exponents: Sequence[Fraction | None], prefix: int, noise: Noise) -> 
             begins = high_sum << known  # the stretch of this item surely contains [begins, ends)
             low_sum, high_sum = low_sum + low, high_sum + high
             ends = low_sum << known
-            if begins <= start and (
-                end <= ends or item == last
-            ):  # the last stretch ends with the total, which U never reaches
+            # the last stretch ends with the total, which U never reaches
+            if begins <= start and (end <= ends or item == last):
                 return item
         prefix = (prefix << 64) | bits(noise, 64)
         known += 64
@@ -131,9 +130,8 @@ class WeightedSubsets:
     def _subset(self, noise: Noise) -> list[int]:
         left, chosen = self._items, []
         for sums in reversed(self._sums[1:]):
-            from_end = bisect_right(
-                sums, below(sums[left], noise), 0, left
-            )  # the smallest s with e_j(s) above the number
+            # the smallest s with e_j(s) above the number
+            from_end = bisect_right(sums, below(sums[left], noise), 0, left)
             chosen.append(self._items - from_end)
             left = from_end - 1
         return chosen
@@ -194,19 +192,19 @@ class WholeKernel:
         first = self._start[slates.ravel()]
         length = self._start[slates.ravel() + 1] - first
         ends = np.concatenate([[0], np.cumsum(length)])
-        place = np.arange(ends[-1]) + np.repeat(first - ends[:-1], length)
+        cell = np.arange(ends[-1]) + np.repeat(first - ends[:-1], length)
         # one block of users for each slate, so that only the needed k x k blocks are formed
-        user = self._user[place] + self.users * np.repeat(np.arange(count), length.reshape(count, k).sum(axis=1))
+        user = self._user[cell] + self.users * np.repeat(np.arange(count), length.reshape(count, k).sum(axis=1))
         width = count * self.users
         if width * k <= _FEW and self._exact_in_floats:
             dense = np.zeros((width, k))
-            dense[user, np.repeat(np.tile(np.arange(k), count), length)] = self._value[place]
+            dense[user, np.repeat(np.tile(np.arange(k), count), length)] = self._value[cell]
             dense = dense.reshape(count, self.users, k)
             return np.asarray(np.matmul(dense.transpose(0, 2, 1), dense).astype(np.int64))
         if width > 4 * user.size + 1024:
             known, user = np.unique(user, return_inverse=True)
             width = known.size
-        table = sparse.csr_array((self._value[place], user, ends), shape=(count * k, width))
+        table = sparse.csr_array((self._value[cell], user, ends), shape=(count * k, width))
         product = (table @ table.T.tocsr()).tocoo()
         result = np.zeros((count, k, k), dtype=np.int64)
         result[product.row // k, product.row % k, product.col % k] = product.data
@@ -267,22 +265,22 @@ class SlateSampler:
     def draw_many(self, count: int, noise: Noise) -> NDArray[np.int64]:
         """``count`` independent slates, each in ascending order."""
         slates = np.empty((count, self._k), dtype=np.int64)
-        filled = made = seen = barren = 0
+        filled = proposals_made = checked = barren = 0
         least = _LEAST if self._subsets is None else 2
         while filled < count:
             # as many as the share kept so far suggests; at first two for each slate
-            size = min(self._most, max(least, int(1.1 * (count - filled) * (made + 2) / (filled + 1))))
+            size = min(self._most, max(least, int(1.1 * (count - filled) * (proposals_made + 2) / (filled + 1))))
             if self._instead is not None and barren >= self._give_up:
                 slates[filled:] = self._instead(count - filled, noise)
                 break
             proposed = self._propose(size, noise)
-            made, barren = made + size, barren + size
+            proposals_made, barren = proposals_made + size, barren + size
             while filled < count and len(proposed):
                 # checking a proposal costs more than making it: check no more at a time than the share kept so far suggests
-                now = len(proposed) if self._kernel.at_once else int((count - filled) * (seen + 1) / (filled + 1))
+                now = len(proposed) if self._kernel.at_once else int((count - filled) * (checked + 1) / (filled + 1))
                 kept = kept_of(self._kernel, proposed[:now], noise)[: count - filled]
                 slates[filled : filled + len(kept)] = kept
-                filled, seen, proposed = filled + len(kept), seen + now, proposed[now:]
+                filled, checked, proposed = filled + len(kept), checked + now, proposed[now:]
                 barren = 0 if len(kept) else barren
         return slates
 

@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 from tacit.checks import finite, member, whole
 from tacit.errors import InvalidParameter
 from tacit.models.arrays import Array, Codes, Floats, Ints
-from tacit.models.cross_domain.edges import ROUNDING, centred, goodness
+from tacit.models.cross_domain.edges import ROUNDING, centred, goodness, less
 from tacit.models.cross_domain.x_sim import XSim
 
 _ENTRIES = 1 << 21  # in memory at once: about 100 MB
@@ -70,9 +70,8 @@ def several_replacements(x: XSim, count: int) -> Any:
 def _best(x: XSim, count: int) -> tuple[Ints, Codes, Floats]:
     """For each source item, the ``count`` target items of largest X-SIM above 0: source items, target items, X-SIM."""
     rows = np.repeat(np.arange(x.n_source), np.diff(x.values.indptr))
-    above = np.flatnonzero(
-        goodness(x.values.data) > 0.0
-    )  # a sum that cancels counts as 0, in whatever order it was summed
+    # a sum that cancels counts as 0, in whatever order it was summed
+    above = np.flatnonzero(goodness(x.values.data) > 0.0)
     rows, items, values = rows[above], x.values.indices[above].astype(np.int32), x.values.data[above]
     kept = k_best(rows, items, values, count)
     return rows[kept], items[kept], values[kept]
@@ -108,7 +107,7 @@ def alter_egos(
         users, items = np.append(users[fresh], own_users), np.append(items[fresh], target.indices)
         values = np.append(values[fresh], target.data)
         if times is not None:
-            own = np.full(target.nnz, np.iinfo(np.int64).min) if target_times is None else target_times
+            own = np.full(target.nnz, MISSING) if target_times is None else target_times
             seen = np.append(seen[fresh], own)
     order = np.lexsort((items, users))
     starts = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=shape[0]))])
@@ -145,7 +144,7 @@ def _images(source: Any, weights: Any, times: Ints | None, centres: tuple[Floats
         values = values - centres[0][source.indices[rating]] + centres[1][items]
     pairs, index = np.unique(users * weights.shape[1] + items, return_inverse=True)
     means = np.bincount(index, weights=weight * values) / np.bincount(index, weights=weight)
-    latest = np.full(pairs.size, np.iinfo(np.int64).min)
+    latest = np.full(pairs.size, MISSING)
     if times is not None:
         np.maximum.at(latest, index, times[rating])
     return pairs // weights.shape[1], pairs % weights.shape[1], means, latest
@@ -163,9 +162,8 @@ class ItemBased:
     """Ratings of one domain, prepared for predictions by `item_based`. ``repr`` shows sizes only."""
 
     means: Floats  # of each item
-    directions: (
-        Any  # items x users: centred by the user's mean, of norm 1 (0 for an item that all users rated at their mean)
-    )
+    # items x users: centred by the user's mean, of norm 1 (0 for an item that all users rated at their mean)
+    directions: Any
     rated: Any  # items x users: 1 where rated
     significant: int  # common raters from which a cosine counts in full; 0: always
 
@@ -393,10 +391,7 @@ def column_means(ratings: Any, otherwise: float) -> Floats:
 
 def less_row_means(ratings: Any) -> Floats:
     """Every rating less the mean of its row, and exactly 0 if they differ by rounding only: some users rate everything alike."""
-    means = np.repeat(row_means(ratings, 0.0), np.diff(ratings.indptr))
-    gaps: Floats = ratings.data - means
-    gaps[np.abs(gaps) <= ROUNDING * (np.abs(ratings.data) + np.abs(means))] = 0.0
-    return gaps
+    return less(ratings.data, np.repeat(row_means(ratings, 0.0), np.diff(ratings.indptr)))
 
 
 def clipped(predictions: Floats, scale: Scale) -> Floats:

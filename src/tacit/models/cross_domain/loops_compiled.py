@@ -40,7 +40,7 @@ def all_edges(table: CentredRatings, shrink: int, *, dense: bool = False, thread
         count = upper_rows(first, last, rows, columns, table.scale, table.raters, shrink, scratch.sums, scratch.found)
         return Pairs(*(column[:count].copy() for column in scratch.found))
 
-    return _mirrored(_each(block, _bounds(n, n), threads), n)
+    return _mirror(_each(block, _bounds(n, n), threads), n)
 
 
 def best_across(
@@ -67,7 +67,7 @@ def best_across(
     touched = np.zeros(right.n_items, dtype=bool)
     for part in _each(block, _bounds(left.n_items, right.n_items), threads):
         touched |= part
-    return _listed(lists), touched
+    return _list_pairs(lists), touched
 
 
 def _each(block: Any, bounds: list[tuple[int, int]], threads: int) -> list[Any]:
@@ -84,7 +84,7 @@ def _bounds(n: int, width: int) -> list[tuple[int, int]]:
     return [(first, min(first + height, n)) for first in range(0, n, height)]
 
 
-def _mirrored(parts: list[Pairs], n: int) -> Edges:
+def _mirror(parts: list[Pairs], n: int) -> Edges:
     """All edges in both directions."""
     earlier, later = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     for part in parts:
@@ -106,7 +106,7 @@ def _empty(n: int, k: int) -> tuple[Array, ...]:
     return bars, heap, good, items, length, cosine, significance, share
 
 
-def _listed(best: tuple[Array, ...]) -> Pairs:
+def _list_pairs(best: tuple[Array, ...]) -> Pairs:
     """The pairs in these lists, ascending by row and item."""
     _, _, _, items, length, cosine, significance, share = best
     row, slot = np.nonzero(np.arange(items.shape[1]) < length[:, None])

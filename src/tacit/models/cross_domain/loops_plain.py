@@ -45,7 +45,7 @@ class Block(NamedTuple):
 def all_edges(table: CentredRatings, shrink: int, *, dense: bool = False, threads: int = 1) -> Edges:
     """Every edge, each summed once for i < j, then mirrored."""
     parts = [_pairs(table, table, block, shrink, above=True) for block in blocks(table, table, dense=dense)]
-    return _mirrored(joined(parts), table.n_items)
+    return _mirror(joined(parts), table.n_items)
 
 
 def best_across(
@@ -60,7 +60,7 @@ def best_across(
     for block in blocks(left, right, dense=dense):
         edges = _pairs(left, right, block, shrink)
         touched[edges.second] = True
-        parts.append(_pruned(edges, k, by))
+        parts.append(_prune(edges, k, by))
     return joined(parts), touched
 
 
@@ -75,9 +75,8 @@ def _pairs(left: CentredRatings, right: CentredRatings, block: Block, shrink: in
     rows = np.arange(block.begin, block.begin + len(block.dots))
     skipped = block.begin if above else 0  # no pair of this block is further left
     dots, agreed, both = (part[:, skipped:] for part in (block.dots, block.agreed, block.together))
-    raw = dots * (
-        left.scale[rows, None] * right.scale[skipped:]
-    )  # in this order, which gives the same bits from either end
+    # in this order, which gives the same bits from either end
+    raw = dots * (left.scale[rows, None] * right.scale[skipped:])
     kept = np.abs(raw) > ROUNDING
     kept &= agreed >= 1
     if above:
@@ -96,13 +95,13 @@ def _pairs(left: CentredRatings, right: CentredRatings, block: Block, shrink: in
     return Pairs(first, second, cosine, significance, significance / either)
 
 
-def _pruned(pairs: Pairs, k: int, by: By) -> Pairs:
+def _prune(pairs: Pairs, k: int, by: By) -> Pairs:
     """The k best pairs of every row item."""
     kept = best_of_groups(pairs.first, goodness(pairs.cosine, by), k)
     return Pairs(*(column[kept] for column in pairs))
 
 
-def _mirrored(upper: Pairs, n: int) -> Edges:
+def _mirror(upper: Pairs, n: int) -> Edges:
     """Both directions of every edge. In a row the earlier items come first, then the later ones, each ascending already."""
     later = np.bincount(upper.first, minlength=n)
     earlier = np.bincount(upper.second, minlength=n)
@@ -199,9 +198,8 @@ def _between(left: Any, right: Any, *, same: bool) -> Array:
     total = np.zeros((left.shape[1], right.shape[1]))
     for begin in range(0, left.shape[0], _USERS):
         rows = left[begin : begin + _USERS].toarray()
-        total += rows.T @ (
-            rows if same else right[begin : begin + _USERS].toarray()
-        )  # BLAS halves the work of a product with itself
+        # BLAS halves the work of a product with itself
+        total += rows.T @ (rows if same else right[begin : begin + _USERS].toarray())
     return total
 
 

@@ -392,9 +392,8 @@ def strongest(matrix: Floats, threshold: float, most: int) -> tuple[Floats, Floa
     if size == 0:
         return np.zeros(0), np.zeros((0, 0))
     values, vectors = linalg.eigh(matrix, subset_by_index=(max(size - most, 0), size - 1), check_finite=False)
-    rounding = 1e-9 * float(
-        np.abs(matrix).sum(axis=1).max()
-    )  # an eigenvalue of 0 is not a direction, even without noise
+    # an eigenvalue of 0 is not a direction, even without noise
+    rounding = 1e-9 * float(np.abs(matrix).sum(axis=1).max())
     kept = np.flatnonzero(values > max(threshold, rounding))[::-1]
     chosen = vectors[:, kept]
     return values[kept], chosen * np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(kept.size)])

@@ -150,7 +150,10 @@ def factor_posterior(
     sigma_gram = at_least_0("sigma_gram", sigma_gram)
     strength, vectors, cosines = above_the_noise(matrix, sigma_gram, settings)
     first = int(np.searchsorted(codes, base.n_source))  # of the head's target items
-    crossing = min(strength.size, _links(matrix, first, sigma_gram, settings)) if strength.size else 0
+    crossing = 0
+    if strength.size:
+        inside = settings.edge * 2.0 * sigma_gram
+        crossing = min(strength.size, _links(matrix, first, sigma_gram, inside, settings.most_directions))
     if strength.size and not crossing:  # the block between the domains is noise, which would only do harm
         matrix[:first, first:], matrix[first:, :first] = 0.0, 0.0
         strength, vectors, cosines = above_the_noise(matrix, sigma_gram, settings)
@@ -176,13 +179,16 @@ def above_the_noise(matrix: Floats, sigma: float, settings: TransferSettings) ->
     return shrunk, vectors, np.sqrt(2.0 * shrunk / (values + shrunk))
 
 
-def _links(matrix: Floats, first: int, sigma: float, settings: TransferSettings) -> int:
-    """How many directions link the domains of the head."""
-    inside = [
-        within(block, settings.edge * 2.0 * sigma * math.sqrt(len(block)), settings.most_directions)
+def _links(matrix: Floats, first: int, sigma: float, inside: float, most: int) -> int:
+    """How many directions link the domains, the items before ``first`` and the others, under noise of deviation ``sigma``.
+
+    ``inside`` times the root of a domain's size is the threshold of the directions inside it, of which at most ``most`` count.
+    """
+    source, target = (
+        within(block, inside * math.sqrt(len(block)), most)
         for block in (matrix[:first, :first], matrix[first:, first:])
-    ]
-    return links(matrix[:first, first:], inside[0], inside[1], sigma)
+    )
+    return links(matrix[:first, first:], source, target, sigma)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -350,14 +356,14 @@ class HonestXMap:
         answer = self.offsets.expected[codes] + level[position]
         if self.directions:
             for start in range(0, rows.shape[0], _X_MAP_CHUNK):
-                moved = self._moved(rows[start : start + _X_MAP_CHUNK], level[start : start + _X_MAP_CHUNK])
+                moved = self._moves(rows[start : start + _X_MAP_CHUNK], level[start : start + _X_MAP_CHUNK])
                 pairs = np.flatnonzero(
                     (position >= start) & (position < start + _X_MAP_CHUNK) & (codes >= self.n_source)
                 )
                 answer[pairs] += moved[position[pairs] - start, codes[pairs] - self.n_source]
         return self.offsets.on_scale(answer)
 
-    def _moved(self, rows: csr_array, level: Floats) -> Floats:
+    def _moves(self, rows: csr_array, level: Floats) -> Floats:
         """How far similar items of the alter ego move each target item from its base."""
         values, is_rated = self.alter_egos(rows)
         base = self.offsets.expected[self.n_source :] + level[:, None]
@@ -405,7 +411,9 @@ def honest_x_map(
     values, _ = strongest(matrix, edge * noise * math.sqrt(len(matrix)), MOST_DIRECTIONS)
     cosine = np.clip(matrix / np.outer(size, size), -1.0, 1.0)
     n_target = base.n_items - base.n_source
-    crossing = min(values.size, _x_map_links(matrix, base.n_source, noise, edge)) if values.size else 0
+    crossing = 0
+    if values.size:
+        crossing = min(values.size, _links(matrix, base.n_source, noise, edge * noise, MOST_DIRECTIONS))
     replacements = np.full(base.n_source, NONE, dtype=np.int64)
     similar, cosines = (
         np.full((n_target, min(k, n_target)), NONE, dtype=np.int64),
@@ -423,15 +431,6 @@ def honest_x_map(
         similar = np.where((order != np.arange(n_target)[:, None]) & (cosines != 0.0), order, NONE)
         cosines = np.where(similar != NONE, cosines, 0.0)
     return HonestXMap(base, replacements, similar, cosines, int(values.size), crossing)
-
-
-def _x_map_links(matrix: Floats, n_source: int, noise: float, edge: float) -> int:
-    """How many directions link the domains, at the edge of X-Map."""
-    blocks = matrix[:n_source, :n_source], matrix[n_source:, n_source:]
-    source_directions, target_directions = (
-        within(block, edge * noise * math.sqrt(len(block)), MOST_DIRECTIONS) for block in blocks
-    )
-    return links(matrix[:n_source, n_source:], source_directions, target_directions, noise)
 
 
 def own_offsets(

@@ -145,8 +145,8 @@ def x_sim(legs: Legs, method: str | PathMethod = PathMethod.AUTO, nodes: int | N
     if method is not PathMethod.ENUMERATE:
         nodes = _nodes(legs, parts, method, nodes)
     if method is PathMethod.ENUMERATE or nodes is None:
-        return _stored(_listed(parts, n_source, n_target), n_source, n_target)
-    return _stored(integrated(legs, parts, nodes, _CELLS), n_source, n_target)
+        return _store(_sums_of_listed(parts, n_source, n_target), n_source, n_target)
+    return _store(integrated(legs, parts, nodes, _CELLS), n_source, n_target)
 
 
 def _nodes(legs: Legs, parts: Thirds, method: PathMethod, nodes: int | None) -> int | None:
@@ -165,7 +165,7 @@ def _nodes(legs: Legs, parts: Thirds, method: PathMethod, nodes: int | None) -> 
     return wanted if accurate else None
 
 
-def _listed(parts: Thirds, n_source: int, n_target: int) -> Iterator[Sums]:
+def _sums_of_listed(parts: Thirds, n_source: int, n_target: int) -> Iterator[Sums]:
     """Sums over the paths of each pair, from blocks of listed paths."""
     for onward in parts.blocks(_PATHS):
         running = np.cumsum(parts.back.after(onward)[1])
@@ -173,11 +173,11 @@ def _listed(parts: Thirds, n_source: int, n_target: int) -> Iterator[Sums]:
         while begin < len(onward):  # in one piece, except for an item with more paths than fit
             done = running[begin - 1] if begin else 0
             end = max(begin + 1, int(np.searchsorted(running, done + _PATHS, side="right")))
-            yield _summed(joined(onward.part(slice(begin, end)), parts.back), n_source, n_target)
+            yield _sum_paths(joined(onward.part(slice(begin, end)), parts.back), n_source, n_target)
             begin = end
 
 
-def _summed(paths: Paths, n_source: int, n_target: int) -> Sums:
+def _sum_paths(paths: Paths, n_source: int, n_target: int) -> Sums:
     """Sums over the paths of each pair: in a table if they fill it, by sorting if not."""
     first = int(paths.start.min(initial=n_source))
     cell = (paths.start - first) * n_target + (paths.end - n_source)
@@ -191,7 +191,7 @@ def _summed(paths: Paths, n_source: int, n_target: int) -> Sums:
     return named // n_target + first, named % n_target, similar[present], certain[present]
 
 
-def _stored(blocks: Iterator[Sums], n_source: int, n_target: int) -> XSim:
+def _store(blocks: Iterator[Sums], n_source: int, n_target: int) -> XSim:
     """X-SIM from blocks of sums."""
     nothing = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
     rows, columns, similar, certain = (np.concatenate(list(part)) for part in zip(nothing, *blocks, strict=True))

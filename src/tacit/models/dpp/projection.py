@@ -228,10 +228,10 @@ def _tall_spectrum(rows: Any) -> tuple[Floats, Floats]:
         squares, turn = np.linalg.eigh(gram)
         kept = squares > max(_SPAN * squares[-1], floor)
         values.append(squares[kept])
-        vectors.append(_turned(rows, turn[:, kept] / np.sqrt(squares[kept])))
+        vectors.append(_rotate(rows, turn[:, kept] / np.sqrt(squares[kept])))
         if kept.all() or squares[-1] <= floor:
             break
-        rest = _turned(rows, turn[:, ~kept])
+        rest = _rotate(rows, turn[:, ~kept])
         for _ in range(2):  # two passes are enough in floats
             for done in vectors:
                 rest -= (rest @ done.T) @ done
@@ -239,7 +239,7 @@ def _tall_spectrum(rows: Any) -> tuple[Floats, Floats]:
     return np.concatenate(values), vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
 
 
-def _turned(rows: Any, turn: Floats) -> Floats:
+def _rotate(rows: Any, turn: Floats) -> Floats:
     """(B W)^T with contiguous rows, so that a column of B W is read in one go."""
     if sparse.issparse(rows):
         return np.ascontiguousarray((rows @ turn).T)

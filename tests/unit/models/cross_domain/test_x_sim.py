@@ -117,13 +117,13 @@ def test_small_blocks_give_the_same(paths: int, cells: int, sparse: int, monkeyp
 
 def test_no_more_paths_are_listed_at_a_time_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     legs, held = drawn_legs(1), []
-    summed = module._summed
+    summed = module._sum_paths
 
     def noted(paths: Any, n_source: int, n_target: int) -> Any:
         held.append(len(paths))
         return summed(paths, n_source, n_target)
 
-    monkeypatch.setattr(module, "_summed", noted)
+    monkeypatch.setattr(module, "_sum_paths", noted)
     x_sim(legs, "enumerate")
     assert len(held) == 1
     whole = held.pop()

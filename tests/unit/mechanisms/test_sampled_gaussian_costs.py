@@ -8,8 +8,9 @@ import pytest
 from mpmath import mp, mpf
 
 from tacit.errors import InvalidParameter
-from tacit.guarantees import epsilon_of_rho, sampled_gaussian
-from tacit.guarantees.sampled_gaussian import epsilon_of_sampled, multiplier_for, renyi_of_sampled
+from tacit.guarantees import epsilon_of_rho
+from tacit.mechanisms import sampled_gaussian
+from tacit.mechanisms.sampled_gaussian import epsilon_of_sampled, multiplier_for, renyi_of_sampled
 
 CASES = [
     (1.0, Fraction(1, 16), 200),
