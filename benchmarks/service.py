@@ -22,7 +22,6 @@ import numpy as np
 from benchmarks.http_load import Load, Post, load, together
 from benchmarks.multi_selection import GENRES, flags_of, tastes
 from benchmarks.timing import LOWER, Row
-from tacit.guarantees import ONE_USER, nothing
 from tacit.messages.multi_selection import Request, Signal
 from tacit.messages.store import Store
 from tacit.models.features import GenreProfile
@@ -38,7 +37,6 @@ _TARGET = 1.5
 _TOLD = f"processor seconds of a request; {LOWER}"
 _OFFERED = b'{"version":1,"context":"","consent":1}'
 _EMPTY = Post("/empty", _OFFERED)
-_PUBLIC = nothing(ONE_USER, "made up")
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ def _times(name: str, rounds: list[list[Seen]]) -> list[Row]:
 def _store(flags: np.ndarray, count: int, rng: np.random.Generator) -> Store:
     features = np.concatenate([rng.dirichlet(np.full(GENRES, 0.6), count) for _ in range(2)], axis=1)
     items = Items(np.arange(len(flags), dtype=np.int64))
-    return Store(items, GenreProfile(flags), TwoTower(tastes(), flags), features.astype(np.float32), _PUBLIC, _PUBLIC)
+    return Store.of(items, GenreProfile(flags), TwoTower(tastes(), flags), features)
 
 
 def _request(rng: np.random.Generator) -> bytes:

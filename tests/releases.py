@@ -1,7 +1,8 @@
 """Releases, and messages of them, for tests of what receives them: tacit makes the former in mechanisms, the latter in messages."""
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from dataclasses import fields
+from typing import Any, ParamSpec, TypeVar
 
 from tacit.guarantees import Guarantee, Release
 from tacit.guarantees.guarantee import MECHANISM
@@ -19,3 +20,9 @@ def release_of(value: T, guarantee: Guarantee) -> Release[T]:
 def message_of(kind: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """A message that tacit makes only from a release, bytes or JSON, with all its checks: ``message_of(Slate, items, ...)``."""
     return make(kind, *arguments, **named)
+
+
+def changed(message: T, **parts: Any) -> T:
+    """The message with other parts, as ``dataclasses.replace`` would make it if messages could be changed."""
+    kept = {field.name: getattr(message, field.name) for field in fields(message)}  # type: ignore[arg-type]
+    return make(type(message), **{**kept, **parts})

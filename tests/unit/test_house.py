@@ -17,7 +17,7 @@ import tacit.mechanisms
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_PROFILE, Release, pure
 from tacit.mechanisms.noise import SYSTEM_NOISE, unprotected
-from tacit.messages import LookAlikes, cross_domain, multi_selection, private_selection, private_slates
+from tacit.messages import LookAlikes, Store, cross_domain, multi_selection, private_selection, private_slates
 from tests.releases import release_of
 from tools.house import BESIDE, Module, When, find_cycles, find_imports, read_modules
 
@@ -175,7 +175,7 @@ RELEASED = (
         private_selection.Engagement,
     ),
     *(private_slates.Slate, private_slates.Popularity, private_slates.Similarity),
-    *(cross_domain.TransferModel, cross_domain.Replacements, LookAlikes),
+    *(cross_domain.TransferModel, cross_domain.Replacements, LookAlikes, Store),
 )
 
 

@@ -16,7 +16,7 @@ from tacit.curator import private_training, training
 from tacit.curator.look_alikes import PrivateLookAlikes, of_ratings, wanted_users
 from tacit.data.ratings import Ratings, generator
 from tacit.errors import InvalidParameter, NoLookAlikes
-from tacit.guarantees import ONE_USER, Guarantee, nothing, pure
+from tacit.guarantees import Release
 from tacit.ledger import PrivacyLedger
 from tacit.messages.store import LookAlikes, Store
 from tacit.models.features import FeatureSpace, FoldedTaste, GenreProfile, grouped_ridge
@@ -25,18 +25,12 @@ from tacit.models.scorers import BEST_RATING as TOP
 from tacit.models.scorers import FactorScorer, Progress, Scorer, require_usable
 
 Model: TypeAlias = Literal["network", "two-tower", "factors"]
-Fitted: TypeAlias = tuple[FeatureSpace, Scorer, Guarantee]
 
 RANK = 16  # factors of an item
 ROUNDS = 15  # of alternating least squares
 PENALTY, OFFSET_PENALTY = 1.2, 0.6  # times the root of the number of ratings (tacit.models.features)
 LEAST = 20  # ratings of a look-alike
-WITHOUT_NOISE = nothing(
-    ONE_USER, "the model was fitted without noise: its training ratings must be public or consented"
-)
 RATED_AT_ALL = "which items were rated at all is public: these ratings came without a list of items"
-REAL_USERS = nothing(ONE_USER, "look-alikes are features of real users, taken as public")
-NOBODY = pure(0.0, ONE_USER)
 _INSIDE = 0.99  # share of the users that lie within the bounds, coordinate by coordinate
 _LEAST_REACH = 1e-3  # of the widest axis: an axis that the ratings do not need must not be blown up to the same size
 
@@ -64,7 +58,6 @@ def fit(
     *,
     model: Model = "network",
     look_alikes: NDArray[Any] | PrivateLookAlikes | LookAlikes | None = None,
-    look_alikes_guarantee: Guarantee | None = None,
     ledger: PrivacyLedger | None = None,
     subject: str = "users",
     least: int = LEAST,
@@ -84,18 +77,24 @@ def fit(
     - ``look_alikes``: a table of features, one row each, or a mask of users. By default, all users with at least ``least``
       ratings, with likes and dislikes among them. `PrivateLookAlikes` releases prototypes of those users instead, and charges
       ``subject``, whom you enrol in ``ledger`` first. `LookAlikes` are prototypes that organisations released before.
-    - ``look_alikes_guarantee``: what protects a table of features, if anything does.
     - ``rows``: train on this many random ratings, in ``epochs`` passes. Private training takes neither: it samples users.
     """
     if model not in get_args(Model):
         raise InvalidParameter(f"the model must be one of {', '.join(get_args(Model))}, not {model!r}.")
     _check_ratings(ratings, model)
     dimension = rank if model == "factors" else 2 * len(ratings.catalogue.vocabulary)
-    wanted = _WantedLookAlikes.of(look_alikes, look_alikes_guarantee, ledger, ratings, dimension)
+    if isinstance(look_alikes, PrivateLookAlikes) != (ledger is not None):
+        raise InvalidParameter(
+            "`ledger` and PrivateLookAlikes go together: private look-alikes are charged to `subject`, which you enrol in the "
+            "ledger first; other look-alikes are not charged."
+        )
+    table, mask = _rows_or_mask(look_alikes, ratings, dimension)
+    # Whether the store has look-alikes depends on what was asked for, not on how many users are left, which is private.
+    nobody = (mask is not None and not mask.any()) or (table is not None and not len(table))
     _check_private(private, rows, model)
     least, rng = whole("least", least, least=1), generator(np.random.default_rng(1) if rng is None else rng)
 
-    listed, mask = listed_items(ratings), wanted.mask
+    listed = listed_items(ratings)
     assumed: tuple[str, ...] = ()
     if private is None:
         if mask is not None:
@@ -104,35 +103,25 @@ def fit(
     else:  # which items were rated at all is private too, so the whole catalogue stays
         ratings, assumed = listed
     space: FeatureSpace
-    scorer: Scorer
+    fitted: Scorer | Release[Scorer]
     if model == "factors":
         chosen = _sample_rows(ratings, rows, rng)
         part = ratings if chosen is None else ratings.subset(chosen)
-        space, scorer = factorise(part, rank=rank, rng=rng, progress=progress)
-        model_guarantee = WITHOUT_NOISE
+        space, fitted = factorise(part, rank=rank, rng=rng, progress=progress)
     else:
-        space, scorer, model_guarantee = _fit_network(ratings, model, rows, epochs, private, rng, progress)
+        space, fitted = _fit_network(ratings, model, rows, epochs, private, assumed, rng, progress)
 
-    released = wanted.released
-    if isinstance(released, PrivateLookAlikes):
-        released = of_ratings(released, ratings, space, least, cast(PrivacyLedger, ledger), subject, listed)
-    table: NDArray[Any]
-    if released is not None:
-        table, guarantee = released.rows, released.guarantee
-    elif wanted.table is not None:
-        table, guarantee = wanted.table, wanted.guarantee
+    shown: NDArray[Any] | LookAlikes | None
+    if isinstance(look_alikes, LookAlikes):
+        shown = look_alikes
+    elif isinstance(look_alikes, PrivateLookAlikes):
+        shown = of_ratings(look_alikes, ratings, space, least, cast(PrivacyLedger, ledger), subject, listed)
+    elif nobody:
+        shown = None
     else:
-        table, guarantee = _features_of_users(ratings, space, mask, least), wanted.guarantee
-    store = Store(
-        items=Items(ratings.catalogue.ids, ratings.catalogue.titles),
-        space=space,
-        scorer=scorer,
-        look_alikes=np.asarray(table, dtype=np.float32),
-        model_guarantee=model_guarantee.assuming(*assumed) if assumed else model_guarantee,
-        look_alikes_guarantee=guarantee,
-        name=ratings.name if name is None else name,
-        look_alike_sizes=None if released is None else released.sizes,
-    )
+        shown = _features_of_users(ratings, space, mask, least) if table is None else table
+    items = Items(ratings.catalogue.ids, ratings.catalogue.titles)
+    store = Store.of(items, space, fitted, shown, name=ratings.name if name is None else name)
     require_usable(store.scorer, store.look_alikes)
     return store
 
@@ -240,17 +229,18 @@ def _fit_network(
     rows: int | None,
     epochs: int,
     private: PrivateTraining | None,
+    assumed: tuple[str, ...],
     rng: np.random.Generator,
     progress: Progress | None,
-) -> Fitted:
+) -> tuple[FeatureSpace, Scorer | Release[Scorer]]:
     space = GenreProfile(cast(NDArray[np.bool_], ratings.catalogue.genres))
     features = space.of_many(ratings.starts, ratings.items, ratings.values).astype(np.float32)
     if private is not None:
         by_user = training.RowsByUser(ratings.starts, ratings.items, ratings.values)
-        network, guarantee = private_training.train_privately(
+        release = private_training.train_privately(
             features, space.flags, by_user, kind=model, rng=rng, progress=progress, **private.settings()
         )
-        return space, network, guarantee
+        return space, release.assuming(*assumed)
     chosen = _sample_rows(ratings, rows, rng)
     examples = training.Rows(ratings.users, ratings.items, ratings.values)
     if chosen is not None:
@@ -260,7 +250,7 @@ def _fit_network(
     network = training.train_network(
         features, space.flags, examples, kind=model, epochs=epochs, rng=rng, progress=steps_only
     )
-    return space, network, WITHOUT_NOISE
+    return space, network
 
 
 def _sample_rows(ratings: Ratings, rows: int | None, rng: np.random.Generator) -> NDArray[np.bool_] | None:
@@ -287,62 +277,20 @@ def _features_of_users(
     return features[wanted]
 
 
-class _WantedLookAlikes(NamedTuple):
-    """What a caller of `fit` asks for: a release, a table of features, a mask of users, or (none of the three) the default."""
-
-    released: PrivateLookAlikes | LookAlikes | None
-    table: NDArray[Any] | None
-    mask: NDArray[np.bool_] | None
-    guarantee: Guarantee  # of what is not released
-
-    @classmethod
-    def of(
-        cls,
-        look_alikes: NDArray[Any] | PrivateLookAlikes | LookAlikes | None,
-        guarantee: Guarantee | None,
-        ledger: PrivacyLedger | None,
-        ratings: Ratings,
-        dimension: int,
-    ) -> "_WantedLookAlikes":
-        released = look_alikes if isinstance(look_alikes, PrivateLookAlikes | LookAlikes) else None
-        if released is not None and guarantee is not None:
-            raise InvalidParameter("released look-alikes state their own guarantee: leave look_alikes_guarantee out.")
-        if isinstance(released, PrivateLookAlikes) != (ledger is not None):
-            raise InvalidParameter(
-                "`ledger` and PrivateLookAlikes go together: private look-alikes are charged to `subject`, which you enrol in the "
-                "ledger first; other look-alikes are not charged."
-            )
-        rows_or_mask: Any = (
-            look_alikes if released is None else (released.rows if isinstance(released, LookAlikes) else None)
-        )
-        table: NDArray[Any] | None = None
-        mask: NDArray[np.bool_] | None = None
-        if (
-            isinstance(rows_or_mask, np.ndarray)
-            and rows_or_mask.dtype == np.bool_
-            and rows_or_mask.shape == (ratings.n_users,)
-        ):
-            mask = rows_or_mask
-        elif (
-            isinstance(rows_or_mask, np.ndarray)
-            and rows_or_mask.dtype.kind in "fiu"
-            and rows_or_mask.shape[1:] == (dimension,)
-        ):
-            table = rows_or_mask
-        elif rows_or_mask is not None:
-            raise InvalidParameter(
-                f"look_alikes must be a table of {dimension} features each, or {ratings.n_users:,} true-or-false values, one for "
-                "each user."
-            )
-        if guarantee is not None and not guarantee.promises_nothing and table is None:
-            raise InvalidParameter(
-                "look_alikes_guarantee applies only to a table of features that was released under it: the features of these users "
-                "themselves protect nobody."
-            )
-        if guarantee is None:  # by what was asked for: how many users are left is private
-            nobody = (mask is not None and not mask.any()) or (table is not None and not len(table))
-            guarantee = NOBODY if nobody else REAL_USERS
-        return cls(released, table, mask, guarantee)
+def _rows_or_mask(
+    look_alikes: NDArray[Any] | PrivateLookAlikes | LookAlikes | None, ratings: Ratings, dimension: int
+) -> tuple[NDArray[Any] | None, NDArray[np.bool_] | None]:
+    """The table of features or the mask of users that a caller of `fit` gave; neither for the default and for a release to come."""
+    given: Any = look_alikes.rows if isinstance(look_alikes, LookAlikes) else look_alikes
+    if given is None or isinstance(given, PrivateLookAlikes):
+        return None, None
+    if isinstance(given, np.ndarray) and given.dtype == np.bool_ and given.shape == (ratings.n_users,):
+        return None, given
+    if isinstance(given, np.ndarray) and given.dtype.kind in "fiu" and given.shape[1:] == (dimension,):
+        return given, None
+    raise InvalidParameter(
+        f"look_alikes must be a table of {dimension} features each, or {ratings.n_users:,} true-or-false values, one for each user."
+    )
 
 
 def _check_ratings(ratings: Ratings, model: str) -> None:

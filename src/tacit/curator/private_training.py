@@ -30,7 +30,7 @@ from tacit.curator.training import (
     initial_weights,
     require,
 )
-from tacit.guarantees import Guarantee
+from tacit.guarantees import Release
 from tacit.mechanisms import SYSTEM_NOISE, Noise, SampledGaussian
 from tacit.mechanisms.inputs import STEPS
 from tacit.mechanisms.sampled_gaussian import checked_rate
@@ -62,8 +62,8 @@ def train_privately(
     noise: Noise = SYSTEM_NOISE,
     rng: np.random.Generator,
     progress: Progress | None = None,
-) -> tuple[Network, Guarantee]:
-    """A network and its guarantee: (epsilon, delta) for one user's rows, added or removed, over all steps together.
+) -> Release[Network]:
+    """A network under (epsilon, delta) for one user's rows, added or removed, over all steps together.
 
     ``rng`` draws the first weights, which are public, and nothing else. Do not choose settings by looking at these rows; the
     defaults were chosen on public MovieLens data. A ``rate`` of w / (number of users) makes steps of about w users, and makes that
@@ -89,17 +89,16 @@ def train_privately(
         moments = adam.init(weights)
         table = jnp.asarray(flags, dtype=jnp.float32)
         gradients = Gradients(chosen, features, table, rows, clip=clip, rows_per_user=rows_per_user)
-        guarantee = mechanism.guarantee
         for step in range(mechanism.steps):
             release = mechanism.release(gradients.at(shaped(weights), step), noise)
-            guarantee = release.guarantee  # of all steps together; no promise with replayed noise
             # Adam ignores the scale of its input, so noise of deviation 1 needs no number of users
             slope = (release.value.to_floats() / (clip * mechanism.noise_multiplier)).astype(np.float32)
             moves, moments = adam.update(slope, moments)
             weights = optax.apply_updates(weights, moves)
             if progress is not None:
                 progress(step + 1, mechanism.steps)
-    return build_network(chosen, shaped(weights), flags), guarantee.assuming(PUBLIC)
+    # The guarantee of each step's release covers all steps together.
+    return release.map(lambda _: build_network(chosen, shaped(weights), flags)).assuming(PUBLIC)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

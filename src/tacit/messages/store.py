@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tacit.checks import keep
 from tacit.errors import InvalidGuarantee, InvalidModel, InvalidParameter
 from tacit.files import OWNER_ONLY, draft
-from tacit.guarantees import ONE_USER, Guarantee, Release, compose, pure
+from tacit.guarantees import ONE_USER, Guarantee, Release, compose, nothing, pure
 from tacit.guarantees.composition import parallel
 from tacit.messages.codec import ReleaseOnly, make
 from tacit.models.features import FeatureSpace, FoldedTaste, GenreProfile
@@ -32,6 +32,10 @@ T = TypeVar("T")
 
 FORMAT = 1
 MOST = 1 << 20  # look-alikes of a message
+WITHOUT_NOISE = nothing(
+    ONE_USER, "the model was fitted without noise: its training ratings must be public or consented"
+)
+REAL_USERS = nothing(ONE_USER, "look-alikes are features of real users, taken as public")
 NOBODY_TWICE = "nobody is behind two of the releases that were put together"  # in stored guarantees: never changes
 _KIND = "look-alikes/1"
 _KEY = "tacit.store"
@@ -53,8 +57,11 @@ SPACES: dict[str, Callable[[Tensors], FeatureSpace]] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Store:
-    """Everything that a server needs to answer signals. Two guarantees bound how much it reveals about users."""
+class Store(metaclass=ReleaseOnly):
+    """Everything that a server needs to answer signals. Two guarantees bound how much it reveals about users.
+
+    `tacit.fit` makes one of ratings, and ``Store.of`` makes one of your own scorer.
+    """
 
     items: Items
     space: FeatureSpace
@@ -80,6 +87,37 @@ class Store:
         keep(self, look_alikes=_checked_rows(self.look_alikes, self.space))
         if self.look_alike_sizes is not None:
             keep(self, look_alike_sizes=_checked_sizes(self.look_alike_sizes, len(self.look_alikes)))
+
+    @classmethod
+    def of(
+        cls,
+        items: Items,
+        space: FeatureSpace,
+        model: Scorer | Release[Scorer],
+        look_alikes: "NDArray[Any] | LookAlikes | None" = None,
+        *,
+        name: str = "store",
+    ) -> "Store":
+        """A store with the guarantees of what was released; everything else promises nothing.
+
+        A scorer that no mechanism released was fitted without noise. A bare table of ``look_alikes`` shows real users. A store
+        without look-alikes reveals nobody.
+        """
+        scorer, fitted = (model.value, model.guarantee) if isinstance(model, Release) else (model, WITHOUT_NOISE)
+        table: NDArray[Any]
+        if look_alikes is None:
+            table, sizes, shown = np.zeros((0, space.dimension)), None, pure(0.0, ONE_USER)
+        elif isinstance(look_alikes, LookAlikes):
+            table, sizes, shown = look_alikes.rows, look_alikes.sizes, look_alikes.guarantee
+        else:
+            table, sizes, shown = look_alikes, None, REAL_USERS
+        return make(cls, items, space, scorer, np.asarray(table, dtype=np.float32), fitted, shown, name, sizes)
+
+    def with_look_alikes(self, look_alikes: "LookAlikes") -> "Store":
+        """The same model with these look-alikes."""
+        rows, sizes, guarantee = look_alikes.rows, look_alikes.sizes, look_alikes.guarantee
+        model = (self.items, self.space, self.scorer)
+        return make(Store, *model, rows, self.model_guarantee, guarantee, self.name, sizes)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -158,7 +196,8 @@ class Store:
     @classmethod
     def _unpacked(cls, header: Header, tensors: Tensors) -> "Store":
         _require_finite(tensors)
-        store = cls(
+        store = make(
+            cls,
             items=_items_from_tensors(_part(tensors, "items")),
             space=_rebuild("feature space", SPACES, header.get("space"), _part(tensors, "space")),
             scorer=_rebuild("scorer", SCORERS, header.get("scorer"), _part(tensors, "scorer")),

@@ -11,12 +11,13 @@ import tacit.curator.private_training
 import tacit.curator.training
 from tacit.curator import PrivateTraining, fit
 from tacit.curator.private_training import PUBLIC
-from tacit.data import COUNTS, HALF_STARS, STARS, Catalogue, Ratings, from_arrays, load, synthetic
+from tacit.data import COUNTS, HALF_STARS, STARS, Catalogue, Ratings, from_arrays, synthetic
 from tacit.errors import InvalidModel, InvalidParameter, NoLookAlikes
-from tacit.guarantees import ONE_USER, Guarantee, approximate, pure
-from tacit.messages.store import Store
+from tacit.guarantees import ONE_USER, Release, approximate, pure
+from tacit.messages.store import REAL_USERS, LookAlikes, Store
 from tacit.models.features import GenreProfile
 from tacit.models.scorers import RatingNetwork, class_scores, shapes
+from tests.releases import release_of
 
 WORLD = synthetic(users=120, items=60, ratings_per_user=25, rng=np.random.default_rng(3))
 
@@ -43,9 +44,9 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         asked.append({"features": features, "flags": flags, "rows": rows, **settings})
         return untrained(flags)
 
-    def train_privately(features: Any, flags: Any, rows: Any, **settings: Any) -> tuple[RatingNetwork, Guarantee]:
+    def train_privately(features: Any, flags: Any, rows: Any, **settings: Any) -> Release[RatingNetwork]:
         asked.append({"features": features, "flags": flags, "rows": rows, **settings})
-        return untrained(flags), TOLD
+        return release_of(untrained(flags), TOLD)
 
     monkeypatch.setattr(tacit.curator.training, "train_network", train_network)
     monkeypatch.setattr(tacit.curator.private_training, "train_privately", train_privately, raising=False)
@@ -117,12 +118,16 @@ class TestLookAlikes:
         expected = [space.of(WORLD.items[WORLD.rows_of(user)], WORLD.values[WORLD.rows_of(user)]) for user in (2, 7)]
         np.testing.assert_allclose(store.look_alikes, expected, atol=1e-7)
 
-    def test_features_may_be_given_with_their_guarantee(self, trained: list[Any]) -> None:
+    def test_features_may_be_given_and_promise_nothing_unless_a_mechanism_released_them(
+        self, trained: list[Any]
+    ) -> None:
         made_up = np.full((2, 38), 1 / 19)
-        promise = pure(1.0, ONE_USER)
-        store = fit(WORLD, look_alikes=made_up, look_alikes_guarantee=promise, rng=rng())
+        store = fit(WORLD, look_alikes=made_up, rng=rng())
         np.testing.assert_allclose(store.look_alikes, made_up, atol=1e-7)
-        assert store.look_alikes_guarantee == promise
+        assert store.look_alikes_guarantee == REAL_USERS
+        promise = pure(1.0, ONE_USER)
+        released = LookAlikes.from_release(release_of((made_up, np.ones(2)), promise))
+        assert fit(WORLD, look_alikes=released, rng=rng()).look_alikes_guarantee == promise
         assert len(fit(WORLD, look_alikes=np.zeros((0, 38)), rng=rng()).look_alikes) == 0
         with pytest.raises(InvalidModel, match="clip"):
             fit(WORLD, look_alikes=made_up - 0.1, rng=rng())
@@ -313,11 +318,3 @@ def test_half_stars_and_a_default_generator_will_do() -> None:
 def test_it_is_offered_at_the_top() -> None:
     assert tacit.fit is fit  # type: ignore[attr-defined]
     assert tacit.curator.fit is fit
-
-
-@pytest.mark.parametrize("mask", [False, True])
-def test_real_users_in_the_clear_cannot_be_said_to_be_protected(mask: bool) -> None:
-    ratings = load("synthetic")
-    users = np.ones(ratings.n_users, dtype=np.bool_) if mask else None
-    with pytest.raises(InvalidParameter, match="protect nobody"):
-        fit(ratings, model="factors", rank=2, look_alikes=users, look_alikes_guarantee=pure(0.1, ONE_USER))

@@ -8,7 +8,6 @@ from tacit.curator.fit import RATED_AT_ALL, PrivateTraining, fit, listed_items
 from tacit.data import Ratings, from_arrays, load
 from tacit.data.ratings import Scale
 from tacit.data.store import read, write
-from tacit.guarantees import ONE_USER, pure
 
 
 def folder(path: Path, *, with_her: bool) -> Ratings:
@@ -32,7 +31,6 @@ def items_of(ratings: Ratings) -> list[int]:
         model="two-tower",
         private=PrivateTraining(0.5, 1e-6, steps=1),
         look_alikes=nobody,
-        look_alikes_guarantee=pure(0.0, ONE_USER),
         rng=np.random.default_rng(0),
     )
     assert RATED_AT_ALL not in store.guarantee.assumes

@@ -10,14 +10,14 @@ import pytest
 import tacit.curator.private_training
 import tacit.curator.training
 from tacit.curator import PrivateLookAlikes, fit, genre_centre
-from tacit.curator.fit import RATED_AT_ALL, REAL_USERS
+from tacit.curator.fit import RATED_AT_ALL
 from tacit.curator.look_alikes import FACTORS_PUBLIC, GENRES_RADIUS, of_ratings, wanted_users
 from tacit.data import load, synthetic
 from tacit.errors import BudgetExhausted, Conflict, InvalidModel, InvalidParameter, TacitError, UnknownSubject
 from tacit.guarantees import ONE_PROFILE, ONE_USER, LossKind, nothing, pure
 from tacit.ledger import Accounting, Budget, PrivacyLedger
 from tacit.mechanisms import ReplayedNoise
-from tacit.messages.store import NOBODY_TWICE, LookAlikes, Store
+from tacit.messages.store import NOBODY_TWICE, REAL_USERS, LookAlikes, Store
 from tacit.models.features import FoldedTaste, GenreProfile
 from tests.releases import message_of
 from tests.unit.curator.test_fit import untrained
@@ -445,11 +445,9 @@ def test_look_alikes_that_organisations_released_make_a_store(ledger: PrivacyLed
 
 
 @pytest.mark.usefixtures("trained")
-def test_private_look_alikes_need_a_ledger_and_state_their_own_guarantee(ledger: PrivacyLedger) -> None:
+def test_private_look_alikes_need_a_ledger_and_others_take_none(ledger: PrivacyLedger) -> None:
     with pytest.raises(InvalidParameter, match="charged"):
         fit(WORLD, look_alikes=WISH)
     with pytest.raises(InvalidParameter, match="are not charged"):
         fit(WORLD, ledger=ledger)
-    with pytest.raises(InvalidParameter, match="their own guarantee"):
-        fit(WORLD, look_alikes=WISH, ledger=ledger, look_alikes_guarantee=pure(1.0, ONE_USER))
     assert not ledger.statement("users").charges

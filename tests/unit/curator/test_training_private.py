@@ -190,10 +190,10 @@ def test_the_guarantee_is_that_of_the_mechanism_for_all_steps(world: Any, monkey
 
     monkeypatch.setattr(SampledGaussian, "release", counted)
     told: list[tuple[Any, ...]] = []
-    _, guarantee = train_privately(
+    trained = train_privately(
         features, flags, rows_of(ratings), rng=np.random.default_rng(1), progress=lambda *x: told.append(x), **SETTINGS
     )
-    assert guarantee == approximate(3.0, 1e-5, ONE_USER, proof="sampled-gaussian").assuming(PUBLIC)
+    assert trained.guarantee == approximate(3.0, 1e-5, ONE_USER, proof="sampled-gaussian").assuming(PUBLIC)
     assert len(calls) == 3
     assert set(calls) == {SampledGaussian(7_937, 3.0, 1e-5, Fraction(1, 8), 3, bound=0.03)}
     assert told == [(1, 3), (2, 3), (3, 3)]  # and no error, which would be a release of its own
@@ -218,11 +218,13 @@ def test_training_sees_the_users_through_the_mechanism_alone(world: Any, monkeyp
         for table, rows in ((features, rows_of(world[2])), (unlike, low))
     )
     assert steps == [0, 1, 2, 0, 1, 2]
-    assert one[1] == two[1]
-    for name, weight in one[0].weights.items():
-        assert np.array_equal(weight, two[0].weights[name]), name
+    assert one.guarantee == two.guarantee
+    for name, weight in one.value.weights.items():
+        assert np.array_equal(weight, two.value.weights[name]), name
     first = initial_weights(architecture("two-tower"), 19, np.random.default_rng(1))
-    assert not np.allclose(one[0].weights["user.0.weight"], first["user.0.weight"], atol=1e-3)  # it did learn from them
+    assert not np.allclose(
+        one.value.weights["user.0.weight"], first["user.0.weight"], atol=1e-3
+    )  # it did learn from them
 
 
 @pytest.mark.parametrize("kind", ["network", "two-tower"])
@@ -240,24 +242,25 @@ def test_training_that_diverges_is_told_so_without_warnings(world: Any, kind: st
 def test_replayed_noise_promises_nothing_and_gives_the_same_network_again(world: Any) -> None:
     features, flags, ratings = world
 
-    def trained(noise: int, first: int) -> tuple[Any, Any]:
+    def train(noise: int, first: int) -> Any:
         return train_privately(
             features, flags, rows_of(ratings), noise=ReplayedNoise(noise), rng=np.random.default_rng(first), **SETTINGS
         )
 
-    (one, guarantee), (again, _), (other, _) = trained(1, 1), trained(1, 1), trained(2, 1)
-    assert guarantee.promises_nothing
-    assert ReplayedNoise.caveat in guarantee.assumes
+    release = train(1, 1)
+    assert release.guarantee.promises_nothing
+    assert ReplayedNoise.caveat in release.guarantee.assumes
+    one, again, other = release.value, train(1, 1).value, train(2, 1).value
     assert all(np.array_equal(weight, again.weights[name]) for name, weight in one.weights.items())
     assert any(not np.array_equal(weight, other.weights[name]) for name, weight in one.weights.items())
 
 
 def test_with_little_noise_it_learns(world: Any) -> None:
     features, flags, ratings = world
-    model, _ = train_privately(
+    model = train_privately(
         features, flags, rows_of(ratings), epsilon=300.0, delta=1e-5, steps=120, rate=Fraction(1, 4), kind="two-tower",
         rng=np.random.default_rng(1),
-    )  # fmt: skip
+    ).value  # fmt: skip
     predicted = model.score(features, np.arange(ratings.n_items))[ratings.users, ratings.items]
     constant = float(np.mean((ratings.values - ratings.values.mean()) ** 2))
     assert float(np.mean((predicted - ratings.values) ** 2)) < 0.93 * constant
@@ -266,15 +269,15 @@ def test_with_little_noise_it_learns(world: Any) -> None:
 def test_the_rating_network_is_trained_too_and_nobody_at_all_is_no_error(world: Any) -> None:
     _, flags, _ = world
     nobody = RowsByUser(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32))
-    model, guarantee = train_privately(
+    release = train_privately(
         np.zeros((0, 38), dtype=np.float32),
         flags,
         nobody,
         rng=np.random.default_rng(1),
         **SETTINGS | {"kind": "network"},
     )
-    assert isinstance(model, RatingNetwork)
-    assert guarantee.epsilon == 3.0
+    assert isinstance(release.value, RatingNetwork)
+    assert release.guarantee.epsilon == 3.0
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from tacit.models.features import GenreProfile
 from tacit.models.items import Items
 from tacit.models.multi_selection import LinearMap, fit_ridge
 from tacit.server import MultiSelection, PrivateSelection, listings_of
+from tests.releases import changed
 from tests.unit.device.small_world import Clock
 from tests.unit.server.small_store import GENRES, small_store
 
@@ -38,7 +38,7 @@ def film(place: int) -> str:
 
 def titled_store() -> Store:
     store = small_store(ITEMS)
-    return replace(store, items=Items(store.items.ids, tuple(film(place) for place in range(ITEMS))))
+    return changed(store, items=Items(store.items.ids, tuple(film(place) for place in range(ITEMS))))
 
 
 STORE = titled_store()

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.curator.fit import WITHOUT_NOISE
 from tacit.data import Ratings, synthetic
 from tacit.errors import MissingExtra
 from tacit.evaluation.multi_selection import evaluate, experiment, trials, variants
@@ -37,9 +36,7 @@ def untrained(
     """A random model in which tastes differ: training is tested by itself, and on so few ratings all users would be alike."""
     if progress is not None:
         progress(1, 1)
-    return Trained(
-        store_of(people, random_network(people.space.flags), WITHOUT_NOISE), people.rows_of(people.look_alikes)
-    )
+    return Trained(store_of(people, random_network(people.space.flags)), people.rows_of(people.look_alikes))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -8,7 +8,6 @@ import pytest
 
 import tacit.curator.private_training
 import tacit.curator.training
-from tacit.curator.fit import WITHOUT_NOISE
 from tacit.data import synthetic
 from tacit.evaluation.multi_selection.fitting import (
     Trained,
@@ -19,8 +18,9 @@ from tacit.evaluation.multi_selection.fitting import (
     trained_privately,
 )
 from tacit.evaluation.multi_selection.population import Population, population
-from tacit.guarantees import ONE_USER, approximate
+from tacit.guarantees import ONE_USER, Release, approximate
 from tacit.models.items import Classes, classes_of
+from tests.releases import release_of
 from tests.unit.server.small_store import random_network
 
 
@@ -66,7 +66,7 @@ def test_training_sees_so_many_ratings_of_look_alikes_and_no_others(people: Popu
 
 def test_errors_are_those_of_each_rating(people: Population) -> None:
     some = people.rows_of(people.look_alikes)[:100]
-    fitted = Trained(store_of(people, Constant(people.space.flags), WITHOUT_NOISE), some)
+    fitted = Trained(store_of(people, Constant(people.space.flags)), some)
     found = {
         (row.metric, row.setting["of"]): row for row in error_rows(people, fitted, "x", rng=np.random.default_rng(1))
     }
@@ -81,7 +81,7 @@ def test_errors_are_those_of_each_rating(people: Population) -> None:
 
 
 def test_a_model_that_saw_all_of_them_is_tested_on_others_only(people: Population) -> None:
-    fitted = Trained(store_of(people, Constant(people.space.flags), WITHOUT_NOISE), people.rows_of(people.look_alikes))
+    fitted = Trained(store_of(people, Constant(people.space.flags)), people.rows_of(people.look_alikes))
     assert {row.setting["of"] for row in error_rows(people, fitted, "x", rng=np.random.default_rng(1))} == {
         "held-out users"
     }
@@ -102,9 +102,9 @@ def test_private_training_gets_the_look_alikes_and_its_guarantee_is_kept(
     promise = approximate(2.0, 1e-6, ONE_USER)
     seen: dict[str, Any] = {}
 
-    def private(features: np.ndarray, flags: np.ndarray, rows: Any, **settings: Any) -> tuple[object, object]:
+    def private(features: np.ndarray, flags: np.ndarray, rows: Any, **settings: Any) -> Release[object]:
         seen.update(features=features, rows=rows, **settings)
-        return random_network(flags), promise
+        return release_of(random_network(flags), promise)
 
     monkeypatch.setattr(tacit.curator.private_training, "train_privately", private)
     fitted = trained_privately(people, epsilon=2.0, delta=1e-6, rng=np.random.default_rng(1))

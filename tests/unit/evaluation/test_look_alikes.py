@@ -1,6 +1,5 @@
 """Trials with other look-alikes: the same users and signals for all, real ones as they are, public ones of nobody."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from tacit.evaluation.multi_selection.plan import plan
 from tacit.evaluation.multi_selection.population import Population, population
 from tacit.evaluation.multi_selection.trials import bench, run
 from tacit.guarantees import ONE_USER, nothing
+from tests.releases import changed
 from tests.unit.evaluation.tiny_world import tiny_store, tiny_users
 from tests.unit.server.small_store import random_network
 
@@ -104,7 +104,7 @@ def test_sizes_reach_the_trials() -> None:
     sized = [np.where(np.arange(60) == one, 1e6, 1e-6) for one in (7, 31)]
     task = look_alikes._tasks(6)[:1]
     one, other = (
-        run(bench(replace(tiny_store(), look_alike_sizes=sizes), tiny_users(6), 6, seed=1), task, 0, 6)
+        run(bench(changed(tiny_store(), look_alike_sizes=sizes), tiny_users(6), 6, seed=1), task, 0, 6)
         for sizes in sized
     )
     assert any((one[case] != other[case]).any() for case in one)

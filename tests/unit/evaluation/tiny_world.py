@@ -6,6 +6,7 @@ from tacit.guarantees import ONE_USER, nothing
 from tacit.messages.store import Store
 from tacit.models.features import GenreProfile
 from tacit.models.items import Items
+from tests.releases import message_of
 from tests.unit.server.small_store import random_features, random_network
 
 GENRES = 19
@@ -15,7 +16,8 @@ def tiny_store(items: int = 120, look_alikes: int = 60, seed: int = 0) -> Store:
     flags = np.random.default_rng(seed + 5).random((items, GENRES)) < 0.15
     public = nothing(ONE_USER, "made up for a test")
     people = random_features(look_alikes, genres=GENRES).astype(np.float32)
-    return Store(
+    return message_of(
+        Store,
         Items(np.arange(items) * 3 + 100),
         GenreProfile(flags),
         random_network(flags, seed),

@@ -5,7 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from tacit.models.features import FoldedTaste, GenreProfile
 from tacit.models.items import Classes, Items, each_alone
 from tacit.models.scorers import FactorScorer, OnnxScorer, RatingNetwork, TwoTower
 from tacit.models.scorers import two_tower_shapes as shapes
+from tests.releases import changed, message_of
 from tests.unit.models import onnx_models, plain_network
 
 RNG = np.random.default_rng(31)
@@ -35,26 +36,32 @@ SILENT = nothing(ONE_USER, "look-alikes are features of real users, taken as pub
 
 def network_store() -> Store:
     network = RatingNetwork(plain_network.random_weights(RNG), FLAGS)
-    return Store(FILMS, GenreProfile(FLAGS), network, PROFILES, MODEL_SILENT, SILENT, "films")
+    return message_of(Store, FILMS, GenreProfile(FLAGS), network, PROFILES, MODEL_SILENT, SILENT, "films")
 
 
 def two_tower_store() -> Store:
     weights = {name: RNG.normal(scale=0.3, size=shape).astype(np.float32) for name, shape in shapes(19).items()}
     space, private = GenreProfile(FLAGS, 3.5), approximate(2.0, 1e-6, ONE_USER)
-    return Store(FILMS, space, TwoTower(weights, FLAGS), PROFILES, private, pure(0.5, ONE_USER), "two towers")
+    return message_of(
+        Store, FILMS, space, TwoTower(weights, FLAGS), PROFILES, private, pure(0.5, ONE_USER), "two towers"
+    )
 
 
 def factor_store() -> Store:
     factors, offsets = RNG.normal(size=(25, 4)).astype(np.float32), RNG.normal(size=25).astype(np.float32)
     space = FoldedTaste(factors, offsets, 3.4, np.full(5, 0.7))
     look_alikes = RNG.uniform(-1, 1, size=(9, 4))
-    return Store(BOOKS, space, FactorScorer(factors, offsets, 3.4), look_alikes, MODEL_SILENT, SILENT, "books")
+    return message_of(
+        Store, BOOKS, space, FactorScorer(factors, offsets, 3.4), look_alikes, MODEL_SILENT, SILENT, "books"
+    )
 
 
 def onnx_store() -> Store:
     scorer = OnnxScorer(onnx_models.sums(38, 19), FLAGS, 38, shift=20.0)
     no_look_alikes = np.zeros((0, 38), dtype=np.float32)
-    return Store(FILMS, GenreProfile(FLAGS), scorer, no_look_alikes, MODEL_SILENT, pure(0.0, ONE_USER), "mine")
+    return message_of(
+        Store, FILMS, GenreProfile(FLAGS), scorer, no_look_alikes, MODEL_SILENT, pure(0.0, ONE_USER), "mine"
+    )
 
 
 STORES = {"network": network_store(), "two-tower": two_tower_store(), "factors": factor_store(), "onnx": onnx_store()}
@@ -94,21 +101,21 @@ def test_a_round_trip_is_exact(store: Store, through: str, tmp_path: Path) -> No
 
 def test_the_version_changes_with_everything_that_is_held() -> None:
     weights = NETWORK.scorer.weights | {"trunk.3.bias": np.array([0.1], dtype=np.float32)}  # type: ignore[attr-defined]
-    changed = [
-        replace(NETWORK, name="other"),
-        replace(NETWORK, look_alikes=PROFILES[:-1]),
-        replace(NETWORK, look_alikes=PROFILES[::-1]),
-        replace(NETWORK, scorer=RatingNetwork(weights, FLAGS)),
-        replace(NETWORK, space=GenreProfile(FLAGS, 3.5)),
-        replace(NETWORK, items=Items(FILMS.ids)),
-        replace(NETWORK, items=Items(FILMS.ids + 1, FILMS.titles)),
-        replace(NETWORK, model_guarantee=pure(1.0, ONE_USER)),
-        replace(NETWORK, look_alikes_guarantee=pure(1.0, ONE_USER)),
+    others = [
+        changed(NETWORK, name="other"),
+        changed(NETWORK, look_alikes=PROFILES[:-1]),
+        changed(NETWORK, look_alikes=PROFILES[::-1]),
+        changed(NETWORK, scorer=RatingNetwork(weights, FLAGS)),
+        changed(NETWORK, space=GenreProfile(FLAGS, 3.5)),
+        changed(NETWORK, items=Items(FILMS.ids)),
+        changed(NETWORK, items=Items(FILMS.ids + 1, FILMS.titles)),
+        changed(NETWORK, model_guarantee=pure(1.0, ONE_USER)),
+        changed(NETWORK, look_alikes_guarantee=pure(1.0, ONE_USER)),
     ]
-    versions = {store.version for store in [NETWORK, *changed]}
-    assert len(versions) == 1 + len(changed)
+    versions = {store.version for store in [NETWORK, *others]}
+    assert len(versions) == 1 + len(others)
     assert all(re.fullmatch(r"[0-9a-f]{64}", version) for version in versions)
-    assert replace(NETWORK, look_alikes=PROFILES.copy()).version == NETWORK.version
+    assert changed(NETWORK, look_alikes=PROFILES.copy()).version == NETWORK.version
 
 
 def test_the_digest_tells_names_types_and_shapes_apart_where_the_bytes_are_equal() -> None:
@@ -133,7 +140,7 @@ class TestGuarantee:
 
     def test_one_silence_silences_both_and_keeps_every_reason(self) -> None:
         private = pure(1.0, ONE_USER, assumes=frozenset({"a reason of its own"}))
-        for store in (replace(NETWORK, model_guarantee=private), replace(NETWORK, look_alikes_guarantee=private)):
+        for store in (changed(NETWORK, model_guarantee=private), changed(NETWORK, look_alikes_guarantee=private)):
             assert store.guarantee.promises_nothing
             assert "a reason of its own" in store.guarantee.assumes
             assert len(store.guarantee.assumes) == 2
@@ -142,8 +149,8 @@ class TestGuarantee:
     def test_different_units_are_not_added_up(self) -> None:
         one, other = pure(1.0, ONE_USER), pure(1.0, ONE_USER_REPLACED)
         with pytest.raises(MixedUnits):
-            _ = replace(NETWORK, model_guarantee=one, look_alikes_guarantee=other).guarantee
-        assert replace(NETWORK, model_guarantee=other).guarantee.promises_nothing
+            _ = changed(NETWORK, model_guarantee=one, look_alikes_guarantee=other).guarantee
+        assert changed(NETWORK, model_guarantee=other).guarantee.promises_nothing
 
 
 class TestSaving:
@@ -180,7 +187,7 @@ class TestSaving:
             Store.load(tmp_path / "x.tacit")
 
     def test_a_scorer_of_ones_own_can_be_held_but_not_stored(self) -> None:
-        own = replace(NETWORK, scorer=Constant())
+        own = changed(NETWORK, scorer=Constant())
         assert len(own.version) == 64
         with pytest.raises(InvalidModel, match="'constant' cannot be stored"):
             own.to_bytes()
@@ -218,7 +225,7 @@ BAD_PARTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("parts", BAD_PARTS.values(), ids=BAD_PARTS.keys())
 def test_parts_that_do_not_fit_are_refused(parts: dict[str, Any]) -> None:
     with pytest.raises(InvalidModel):
-        replace(NETWORK, **parts)
+        changed(NETWORK, **parts)
 
 
 # Files that were damaged or made by somebody else. Each change gets the tensors and the header, to spoil them in place.

@@ -12,6 +12,7 @@ from tacit.models.features import GenreProfile
 from tacit.models.items import Items
 from tacit.models.scorers import TwoTower
 from tacit.models.scorers import two_tower_shapes as shapes
+from tests.releases import message_of
 
 GENRES = 5
 
@@ -35,7 +36,8 @@ def random_features(count: int, seed: int = 1, genres: int = GENRES) -> np.ndarr
 def small_store(items: int = 60, look_alikes: int = 80, seed: int = 0) -> Store:
     flags = np.random.default_rng(seed + 5).random((items, GENRES)) < 0.4
     public = nothing(ONE_USER, "made up for a test")
-    return Store(
+    return message_of(
+        Store,
         Items(np.arange(items) * 3 + 100),
         GenreProfile(flags),
         random_network(flags, seed),

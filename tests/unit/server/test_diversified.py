@@ -1,7 +1,5 @@
 """Slates by a determinant: against one worked out item by item, and what becomes of large and small alpha, and of chance."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import chisquare
@@ -14,6 +12,7 @@ from tacit.models.items import Classes
 from tacit.models.scorers import FactorScorer, TwoTower, class_scores
 from tacit.server import Algorithm, AnswerSettings, MultiSelection
 from tacit.server.multi_selection import OWN_SHARE, class_vectors
+from tests.releases import changed
 from tests.unit.models.posterior import look_alike_weights
 from tests.unit.server.small_store import random_features, signal_of, small_store
 
@@ -186,7 +185,7 @@ def test_guarantees_are_what_they_were(store: Store, signal: Signal) -> None:
 def test_factors_are_vectors_too(store: Store, signal: Signal) -> None:
     rng = np.random.default_rng(1)
     factors = FactorScorer(rng.normal(size=(len(store.items), store.space.dimension)), np.zeros(len(store.items)), 2.5)
-    other = replace(store, scorer=factors)
+    other = changed(store, scorer=factors)
     vectors = class_vectors(factors)
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0)
     assert len(set(server(other).answer(signal, 5).items)) == 5

@@ -16,7 +16,7 @@ from tacit.models.multi_selection import fit_ridge, gram_of, principal_component
 from tacit.models.scorers import class_scores
 from tacit.models.tables import Tables, build_tables, tables_version
 from tacit.server import Algorithm, AnswerSettings, LocalModel, MultiSelection
-from tests.releases import message_of
+from tests.releases import changed, message_of
 from tests.unit.models.posterior import look_alike_weights
 from tests.unit.server.small_store import GENRES, random_features, random_network, signal_of, small_store
 
@@ -316,7 +316,7 @@ class TestBadInput:
     def test_no_look_alikes_is_an_error_at_the_start_where_they_are_needed(
         self, algorithm: str, signal: Signal
     ) -> None:
-        nobody = replace(small_store(), look_alikes=np.zeros((0, 2 * GENRES), dtype=np.float32))
+        nobody = changed(small_store(), look_alikes=np.zeros((0, 2 * GENRES), dtype=np.float32))
         if algorithm in ("nopost", "sat", "avg"):
             assert len(server(nobody, algorithm).answer(signal).items) == 5
             with pytest.raises(NoLookAlikes):
@@ -343,14 +343,14 @@ class TestBadInput:
                 return {}
 
         with pytest.raises(InvalidModel, match="at least 0"):
-            server(replace(store, scorer=Strange()), "exact")
+            server(changed(store, scorer=Strange()), "exact")
 
     def test_a_score_that_turns_unusable_is_an_error_and_no_partial_reply(self, store: Store, signal: Signal) -> None:
         made = server(store, "nopost")
         broken = SimpleNamespace(
             kind="b", dimension=10, classes=store.scorer.classes, score=lambda f, i: np.full((len(f), len(i)), np.nan)
         )
-        made.store = replace(store)
+        made.store = changed(store)
         object.__setattr__(made.store, "scorer", broken)
         with pytest.raises(InvalidModel):
             made.answer(signal)

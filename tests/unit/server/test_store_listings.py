@@ -1,13 +1,12 @@
 """A store as something to offer from: what is best on average, and its model flattened to one row for each item."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from tacit.errors import InvalidParameter, NoLookAlikes, UnknownName
 from tacit.server import Population, listings
 from tacit.server.listings import best_items, quality_map
+from tests.releases import changed
 from tests.unit.server.small_store import random_features, small_store
 
 STORE = small_store()
@@ -65,8 +64,8 @@ def test_a_store_without_people_knows_nothing_of_this() -> None:
 
 def test_people_with_sizes_count_by_them() -> None:
     sizes = np.where(np.arange(80) < 40, 1.0, 1e-6).astype(np.float32)
-    weighed = replace(STORE, look_alike_sizes=sizes)
-    half = replace(STORE, look_alikes=STORE.look_alikes[:40])
+    weighed = changed(STORE, look_alike_sizes=sizes)
+    half = changed(STORE, look_alikes=STORE.look_alikes[:40])
     assert quality_map(weighed, IDS[:5]).matrix == pytest.approx(quality_map(half, IDS[:5]).matrix, abs=0.02)
 
 

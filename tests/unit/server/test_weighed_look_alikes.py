@@ -12,11 +12,12 @@ from tacit.models import loops
 from tacit.models.tables import build_tables
 from tacit.server import listings
 from tacit.server.multi_selection import Algorithm, AnswerSettings, Guess, LocalModel, MultiSelection
+from tests.releases import changed
 from tests.unit.server.small_store import random_features, signal_of, small_store
 
 SIZES = np.array([3, 1, 5, 2] * 20)
-WEIGHED = replace(small_store(), look_alike_sizes=SIZES.astype(np.float32))
-REPEATED = replace(small_store(), look_alikes=np.repeat(WEIGHED.look_alikes, SIZES, axis=0))
+WEIGHED = changed(small_store(), look_alike_sizes=SIZES.astype(np.float32))
+REPEATED = changed(small_store(), look_alikes=np.repeat(WEIGHED.look_alikes, SIZES, axis=0))
 ALL = 1.0 - 1e-12  # of the weight
 USER = random_features(1, seed=4)[0]
 

@@ -17,7 +17,7 @@ from tacit.models.multi_selection import PrincipalComponents, gram_of, principal
 from tacit.models.scorers import FactorScorer, class_scores
 from tacit.server import MultiSelection
 from tacit.server.multi_selection import choose_slate
-from tests.releases import message_of
+from tests.releases import changed, message_of
 from tests.unit.models.posterior import look_alike_weights
 from tests.unit.server.small_store import GENRES, random_features, signal_of, small_store
 
@@ -234,9 +234,9 @@ def test_a_short_exact_slate_is_filled_by_weighted_utility() -> None:
 
 def test_the_servers_guarantee_is_that_of_model_and_look_alikes(store: Store) -> None:
     paid = approximate(2.0, 1e-6, ONE_USER)
-    half = replace(store, model_guarantee=paid, look_alikes_guarantee=nothing(ONE_USER, "real people"))
+    half = changed(store, model_guarantee=paid, look_alikes_guarantee=nothing(ONE_USER, "real people"))
     assert server(half, "exact").guarantee.promises_nothing
-    both = replace(store, model_guarantee=paid, look_alikes_guarantee=approximate(1.0, 1e-7, ONE_USER))
+    both = changed(store, model_guarantee=paid, look_alikes_guarantee=approximate(1.0, 1e-7, ONE_USER))
     assert server(both, "exact").guarantee.epsilon == 3.0
 
 
@@ -247,7 +247,9 @@ class TestOtherSpaces:
         public = nothing(ONE_USER, "made up for a test")
         space = FoldedTaste(factors, offsets, 3.0, np.ones(4, dtype=np.float32))
         people = rng.uniform(-1, 1, (30, 3)).astype(np.float32)
-        return Store(Items(np.arange(20)), space, FactorScorer(factors, offsets, 3.0), people, public, public)
+        return message_of(
+            Store, Items(np.arange(20)), space, FactorScorer(factors, offsets, 3.0), people, public, public
+        )
 
     @pytest.mark.parametrize("algorithm", ["sat", "avg", "exact", "sat-realuser", "nopost", "ig-sig"])
     def test_every_algorithm_works_where_features_are_not_genres(self, algorithm: str) -> None:
@@ -265,7 +267,7 @@ class TestOtherSpaces:
 
     @pytest.mark.parametrize("algorithm", ["sat", "avg", "nopost"])
     def test_a_signal_that_tells_nothing_is_answered_without_look_alikes_too(self, algorithm: str) -> None:
-        nobody = replace(small_store(), look_alikes=np.zeros((0, 2 * GENRES), dtype=np.float32))
+        nobody = changed(small_store(), look_alikes=np.zeros((0, 2 * GENRES), dtype=np.float32))
         assert len(server(nobody, algorithm).answer(Signal.nothing(2 * GENRES, Fraction(1, 10)), 4).items) == 4
 
 
@@ -282,6 +284,6 @@ def test_scores_of_the_models_draws_are_checked_too(store: Store) -> None:
         def tensors(self) -> dict[str, np.ndarray]:
             return {}
 
-    made = server(replace(store, scorer=Late()), "sat", "pca")
+    made = server(changed(store, scorer=Late()), "sat", "pca")
     with pytest.raises(InvalidModel):
         made.answer(signal_of(random_features(1)[0]))

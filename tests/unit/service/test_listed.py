@@ -12,6 +12,7 @@ from tacit.models.items import Items
 from tacit.server.listings import best_items
 from tacit.service.served import items_to_offer
 from tacit.service.settings import Settings
+from tests.releases import message_of
 from tests.unit.server.small_store import small_store
 
 Given = Callable[..., Settings]
@@ -75,7 +76,8 @@ def test_bids_prices_and_private_quality_are_on_one_scale(store: Store, csv: Pat
 
 def test_an_item_may_be_a_text(csv: Path) -> None:
     plain = small_store(20)
-    named = Store(
+    named = message_of(
+        Store,
         Items(np.array([f"film-{place:02}" for place in range(20)])), plain.space, plain.scorer, plain.look_alikes,
         plain.model_guarantee, plain.look_alikes_guarantee,
     )  # fmt: skip

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.curator.fit import REAL_USERS, WITHOUT_NOISE
 from tacit.evaluation.multi_selection.paper import TRAINED_ON
 from tacit.evaluation.multi_selection.population import Population
 from tacit.evaluation.result import Row
 from tacit.evaluation.statistics import Estimate, mean
-from tacit.guarantees import Guarantee
+from tacit.guarantees import Release
 from tacit.messages.store import Store
 from tacit.models.items import Items
 from tacit.models.scorers import Scorer
@@ -45,7 +44,7 @@ def trained(
     examples = Rows(ratings.users[chosen], ratings.items[chosen], ratings.values[chosen])
     told = None if progress is None else lambda done, total, _: progress(done, total)
     network = train_network(people.features, people.space.flags, examples, kind=kind, rng=rng, progress=told)
-    return Trained(store_of(people, network, WITHOUT_NOISE), chosen)
+    return Trained(store_of(people, network), chosen)
 
 
 def trained_privately(
@@ -56,7 +55,7 @@ def trained_privately(
     from tacit.curator.training import RowsByUser
 
     part = people.ratings.select_users(people.look_alikes)
-    network, guarantee = train_privately(
+    release = train_privately(
         people.features[people.look_alikes],
         people.space.flags,
         RowsByUser(part.starts, part.items, part.values),
@@ -65,20 +64,13 @@ def trained_privately(
         rng=rng,
         progress=progress,
     )
-    return Trained(store_of(people, network, guarantee), people.rows_of(people.look_alikes))
+    return Trained(store_of(people, release), people.rows_of(people.look_alikes))
 
 
-def store_of(people: Population, scorer: Scorer, guarantee: Guarantee) -> Store:
+def store_of(people: Population, model: Scorer | Release[Scorer]) -> Store:
     catalogue = people.ratings.catalogue
-    return Store(
-        items=Items(catalogue.ids, catalogue.titles),
-        space=people.space,
-        scorer=scorer,
-        look_alikes=people.features[people.look_alikes].astype(np.float32),
-        model_guarantee=guarantee,
-        look_alikes_guarantee=REAL_USERS,
-        name=people.name,
-    )
+    features = people.features[people.look_alikes]
+    return Store.of(Items(catalogue.ids, catalogue.titles), people.space, model, features, name=people.name)
 
 
 def error_rows(people: Population, fitted: Trained, method: str, *, rng: np.random.Generator) -> Iterator[Row]:

@@ -72,7 +72,7 @@ def releases(people: Population, wish: PrivateLookAlikes, seed: int) -> Iterator
 
 
 def with_look_alikes(store: Store, these: LookAlikes) -> Store:
-    return replace(store, look_alikes=these.rows, look_alike_sizes=these.sizes, look_alikes_guarantee=these.guarantee)
+    return store.with_look_alikes(these)
 
 
 def _tried(
