@@ -12,20 +12,22 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidGuarantee, InvalidParameter
+from tacit.data.catalogue import Catalogue
+from tacit.errors import InvalidGuarantee, InvalidMessage, InvalidParameter
 from tacit.guarantees import Guarantee, Release
 from tacit.ledger import Accounting, Budget, Head, PrivacyLedger
 from tacit.ledger.account import Account, Encoding, OtherRequest, Proposal, Wording, known_terms
-from tacit.ledger.chain import Clock
+from tacit.ledger.chain import Clock, checked_name
 from tacit.ledger.privacy import MOST_BYTES
 from tacit.ledger.stores import Target
 from tacit.mechanisms import NaturalSlate, Noise
 from tacit.mechanisms.noise import promised
-from tacit.messages.items import MOST_ITEMS
+from tacit.messages.items import MOST_ITEMS, checked_items
 
 PUBLISHED = "published"
 OF_TWO_DOMAINS = ("moments", "prs_valid")  # the first words of release ids of two domains that the ledger keeps
 NAMED_AFTER_DATA = "users of "  # the first words of subjects named after their data
+_LONGEST_ID = 100  # characters of a request_id: it is a part of a name in the ledger
 _SALT = 32  # characters
 _NUMBER = 18  # most bytes of a released number: 2^53 has 16 digits; a sign, a comma
 _FRAME = 2_000  # most bytes besides ids, numbers and the guarantee: digests, names of members, a step
@@ -140,6 +142,22 @@ class CuratorAccount(Account[RequestDigest, Any]):
     def pack(self, message: dict[str, Any]) -> bytes:
         """A message as compact JSON."""
         return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+
+
+def require_ids(catalogue: Catalogue, items: str) -> None:
+    """Raises now for ids of ``items`` that messages would refuse after the draw: that error would reveal what was drawn."""
+    try:
+        checked_items(catalogue.ids.tolist(), most=len(catalogue))
+    except InvalidMessage:
+        raise InvalidParameter(
+            f"the ids of {items} must be whole numbers from -2^53 to 2^53, or texts of 1 to 200 characters, for messages to carry "
+            "them: give the catalogue shorter ids."
+        ) from None
+
+
+def checked_id(request_id: str) -> str:
+    """``request_id``, if a ledger can keep a release under it."""
+    return checked_name("a request_id", request_id, _LONGEST_ID)
 
 
 def require_named(ledger: PrivacyLedger, subject: str) -> None:

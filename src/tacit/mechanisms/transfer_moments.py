@@ -29,6 +29,8 @@ from tacit.mechanisms.rating_rows import (
     RatingBounds,
     Rows,
     as_matrix,
+    checked_bounds,
+    checked_length,
     cut_rows,
     gaussian_claim,
     product_sums,
@@ -37,8 +39,6 @@ from tacit.mechanisms.rating_rows import (
     triangle,
 )
 from tacit.mechanisms.samplers.integers import GridNoise
-
-MOST_NORM = 1 << 10  # in clips: a number times the bound then stays below 2^44
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,25 +141,6 @@ class OffsetSums:
         """Two noisy numbers for every item, also for an item that nobody rated."""
         noisy, law = self.noise_law.add(totals_of(self, rows, noise), noise), self.noise_law
         return released(NoisyOffsets(noisy, law.step, self.mask_in_steps * law.step, law.sd), self.guarantee, noise)
-
-
-def checked_bounds(bounds: object) -> RatingBounds:
-    """Returns ``bounds`` if they are RatingBounds."""
-    if not isinstance(bounds, RatingBounds):
-        raise InvalidParameter(
-            "bounds must be RatingBounds: the scale of the ratings is public, and never computed from them."
-        )
-    return bounds
-
-
-def checked_length(name: str, value: float, bounds: RatingBounds) -> float:
-    """The bound of a norm, or the weight of a mark, within the range that whole steps can hold."""
-    length = positive(name, value)
-    if not 1 << 7 <= Fraction(length) / bounds.step <= MOST_NORM * CLIP:
-        raise InvalidParameter(
-            f"{name} must lie from {bounds.clip / 1024} to {bounds.clip * MOST_NORM}, not {length!r}."
-        )
-    return length
 
 
 @dataclass(frozen=True, slots=True, eq=False)

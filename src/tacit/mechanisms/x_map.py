@@ -259,7 +259,8 @@ def similarities(z: sparse.csr_array, items: ArrayLike) -> Similarities:
     without x, its similarity becomes 0, and the change |s| replaces both terms, which the report leaves undefined.
     """
     table, wanted = _checked(z), np.atleast_1d(np.asarray(items, dtype=np.int64))
-    by_item, squares = table.tocsc(), _squares(table)
+    by_item = table.tocsc()
+    squares = np.bincount(table.indices, weights=table.data**2, minlength=table.shape[1]).astype(np.float64)
     shape = (wanted.size, table.shape[1])
     result = Similarities(np.zeros(shape), np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64))
     for row, item in enumerate(wanted):
@@ -323,10 +324,6 @@ def _cosine(dot: ArrayLike, left: ArrayLike, right: ArrayLike) -> NDArray[np.flo
     squares = np.maximum(np.asarray(left, dtype=np.float64), 0.0) * np.maximum(np.asarray(right, dtype=np.float64), 0.0)
     cosine = np.asarray(dot, dtype=np.float64) / np.sqrt(np.maximum(squares, 1e-18))
     return np.asarray(np.where(squares > 1e-18, cosine, 0.0), dtype=np.float64)
-
-
-def _squares(table: sparse.csr_array) -> NDArray[np.float64]:
-    return np.asarray(np.bincount(table.indices, weights=table.data**2, minlength=table.shape[1]), dtype=np.float64)
 
 
 def _checked(z: sparse.csr_array) -> sparse.csr_array:

@@ -121,7 +121,7 @@ def exponential_coins(
 def few_exponential_coins(
     exponents: list[float], exact: Callable[[int], Fraction], noise: Noise, *, guard: float = GUARD
 ) -> list[bool]:
-    """As ``exponential_coins``, for a handful of exponents, without the fixed cost of array calls.
+    """Like ``exponential_coins``, for a handful of exponents, without the fixed cost of array calls.
 
     Every coin is tossed, so the time does not tell which of them are heads.
     """
