@@ -2,12 +2,12 @@
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,13 @@ _NAMED = 5  # subjects that an error names
 _LOOKED_AT = 1000  # subjects at most: a ledger may hold millions of people
 
 T = TypeVar("T")
+
+
+class JsonMessage(Protocol):
+    """What a curator sends."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The message as a JSON object."""
 
 
 class RequestDigest(NamedTuple):
@@ -107,6 +114,22 @@ class CuratorAccount(Account[RequestDigest, Any]):
         """The guarantee that a release will carry with this account's noise. It is charged before anything is drawn."""
         stated = guarantee if guarantee.promises_nothing else guarantee.assuming(*assumptions)
         return promised(stated, self.noise)
+
+    def release_message(
+        self,
+        release_id: str,
+        asked: RequestDigest,
+        guarantee: Guarantee,
+        *,
+        draw: Callable[[], Release[T]],
+        message: Callable[[Release[T]], JsonMessage],
+    ) -> Any:
+        """Charges and draws a release, and keeps it as a message; or finds the kept one. Returns the message's JSON, as read."""
+
+        def content() -> bytes:
+            return self.pack(message(self.restate(draw(), guarantee)).to_json())
+
+        return self.release(release_id, asked, guarantee, content)
 
     def restate(self, release: Release[T], charged: Guarantee) -> Release[T]:
         """The release under the guarantee that was charged.

@@ -120,7 +120,7 @@ class RatingMoments:
 
     @cached_property
     def norm_in_steps(self) -> int:
-        """Of z, in steps of clip / 2^13."""
+        """The largest norm of z, in steps of clip / 2^13."""
         return self.bounds.in_steps(self.norm) // COARSE
 
     @cached_property

@@ -166,7 +166,7 @@ class Peeling:
 
     @property
     def epsilon(self) -> float:
-        """Of all picks together."""
+        """The epsilon of all picks together, in nats."""
         return self.rule.epsilon
 
     @property

@@ -43,7 +43,7 @@ from tacit.mechanisms.samplers.integers import GridNoise
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyOffsets:
-    """For every item the sum of weighted, centred ratings, then for every item the sum of weights times ``mask``, in steps."""
+    """The sum of weighted, centred ratings of every item, then the sum of weights times ``mask`` of every item, in steps."""
 
     steps: NDArray[np.int64]
     step: Fraction
@@ -197,7 +197,7 @@ class PairMoments:
 
     @cached_property
     def norm_in_steps(self) -> int:
-        """Of z, in steps of clip / 2^13."""
+        """The largest norm of z, in steps of clip / 2^13."""
         return self.bounds.in_steps(self.norm) // COARSE
 
     @cached_property

@@ -124,7 +124,7 @@ class PrivateReplacement:
         return np.array([np.prod(laws[np.arange(self.draws), table]) for table in np.array(self.outcomes())])
 
     def release(self, scores: Table, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
-        """For every source item the index of its replacement in the list of candidates. Draw once, and keep it.
+        """The index of each source item's replacement in the list of candidates. Draw once, and keep it.
 
         ``scores`` is draws x candidates, dense or sparse. No score is refused: a score that is not a number counts as 0.
         """
@@ -343,7 +343,7 @@ _SIMILARITIES = 1 << 20  # at a time
 
 
 class NoisySimilarItems(NamedTuple):
-    """For every item k other items in the order they were drawn, padded with -1, and their noisy similarities."""
+    """k other items of every item, in the order they were drawn and padded with -1, and their noisy similarities."""
 
     items: NDArray[np.int32]
     cosine: NDArray[np.float64]
@@ -401,7 +401,7 @@ class PublishedSimilarItems:
     def release(
         self, similarity: ArrayLike, sensitivity: ArrayLike, noise: Noise = SYSTEM_NOISE
     ) -> Release[NoisySimilarItems]:
-        """For every row k of its candidates and their noisy similarities. NaN marks an item that is no candidate."""
+        """k candidates of every row and their noisy similarities. NaN marks an item that is not a candidate."""
         near, reach = self._tables(similarity, sensitivity)
         rows = max(1, _SIMILARITIES // near.shape[1])
         parts = [self._draw_items(near[i : i + rows], reach[i : i + rows], noise) for i in range(0, len(near), rows)]

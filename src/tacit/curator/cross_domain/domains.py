@@ -89,7 +89,7 @@ class BothDomains:
 
     @cached_property
     def digest(self) -> str:
-        """Of both lists of items, which comes first, and of the scale."""
+        """A digest of both lists of items, of their order, and of the scale."""
         parts = [self.source.ids.tolist(), self.target.ids.tolist(), self.scale.low, self.scale.high]
         return sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -156,7 +156,7 @@ class Domains:
     def of(
         cls, source: object, target: object, *, catalogues: Catalogues | None = None, public_catalogue: bool = False
     ) -> "Domains":
-        """From two sets of ratings that share the users with equal ids, from TwoDomains, or from totals elsewhere."""
+        """The domains of two sets of ratings that share the users with equal ids, of TwoDomains, or of totals elsewhere."""
         pair: RatingsPair | None = None
         if isinstance(source, Ratings) and isinstance(target, Ratings):
             pair = source, target

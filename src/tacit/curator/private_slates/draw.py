@@ -26,6 +26,7 @@ from tacit.curator.private_slates.routes import WEIGHED, Columns, Draw, Floats, 
 from tacit.data.catalogue import Catalogue, ItemId
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
+from tacit.guarantees import Release
 from tacit.mechanisms import Noise
 from tacit.messages.private_slates import Popularity, Similarity, Slate
 from tacit.models.dpp.laws import Coins, RngCoins, rank_of
@@ -200,15 +201,20 @@ class Slates:
         ready = self._ready.get(digest) if weights is None else None
         set_up = set_up_slate(plan, part.features, weights) if ready is None else None
 
-        def content() -> bytes:
-            draw = ready or cast(SetUp, set_up)(part.rows)  # one of the two is there
+        def draw() -> Release[Any]:
+            sampler = ready or cast(SetUp, set_up)(part.rows)  # one of the two is there
             if weights is None:
-                _remember(self._ready, digest, draw)
-            release = self._account.restate(draw(self._noise), guarantee)
-            return self._account.pack(Slate.from_release(release, part.ids, plan.route.value).to_json())
+                _remember(self._ready, digest, sampler)
+            return sampler(self._noise)
 
-        asked = RequestDigest(digest, b"" if weights is None else weights.tobytes())
-        return Slate.from_json(self._account.release(release_id, asked, guarantee, content))
+        kept = self._account.release_message(
+            release_id,
+            RequestDigest(digest, b"" if weights is None else weights.tobytes()),
+            guarantee,
+            draw=draw,
+            message=lambda release: Slate.from_release(release, part.ids, plan.route.value),
+        )
+        return Slate.from_json(kept)
 
     def release_once(self, plan: Plan, part: Likes, request_id: str | None = None) -> Popularity | Similarity:
         """The counts or the kernel of this plan, now or as released before. Without an id, their digest names them."""
@@ -219,14 +225,15 @@ class Slates:
         if not 1.0 / _WIDEST <= plan.options.likes_each <= _WIDEST:
             raise InvalidParameter(f"likes_each must lie from {1.0 / _WIDEST:g} to {_WIDEST:g}.")
         self._account.require_room(part.id_bytes, items, items if counts else items * (items + 1) // 2, guarantee)
-
-        def content() -> bytes:
-            release = self._account.restate(set_up(part.rows)(self._noise), guarantee)
-            return self._account.pack(message.from_release(release, part.ids).to_json())
-
         digest = self._digest(plan, part)
-        release_id = self._release_id(plan, digest, request_id)
-        return message.from_json(self._account.release(release_id, RequestDigest(digest), guarantee, content))
+        kept = self._account.release_message(
+            self._release_id(plan, digest, request_id),
+            RequestDigest(digest),
+            guarantee,
+            draw=lambda: set_up(part.rows)(self._noise),
+            message=lambda release: message.from_release(release, part.ids),
+        )
+        return message.from_json(kept)
 
     def require_left(self, plans: Sequence[Plan]) -> None:
         """Raises BudgetExhausted unless the budget allows all these releases without an id together. Charges nothing.

@@ -53,7 +53,7 @@ class AlterEgos:
 
 
 def replacements(x: XSim) -> Codes:
-    """For each source item the target item of largest X-SIM, or -1 if none is above 0. Ties go to the lower item."""
+    """The target item of largest X-SIM for each source item, or -1 if none is above 0. Ties go to the lower item."""
     chosen = np.full(x.n_source, NONE, dtype=np.int32)
     rows, items, _ = _best(x, 1)
     chosen[rows] = items
@@ -68,7 +68,7 @@ def several_replacements(x: XSim, count: int) -> Any:
 
 
 def _best(x: XSim, count: int) -> tuple[Ints, Codes, Floats]:
-    """For each source item, the ``count`` target items of largest X-SIM above 0: source items, target items, X-SIM."""
+    """The ``count`` target items of largest X-SIM above 0 for each source item: source items, target items, X-SIM."""
     rows = np.repeat(np.arange(x.n_source), np.diff(x.values.indptr))
     # a sum that cancels counts as 0, in whatever order it was summed
     above = np.flatnonzero(goodness(x.values.data) > 0.0)
