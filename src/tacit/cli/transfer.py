@@ -436,7 +436,7 @@ def show(model: ModelFile, json_file: Json = None) -> None:
 
 def _check_public(epsilon: float, delta: float, ledger: str, subject: str | None, request_id: str | None) -> None:
     from tacit.checks import positive, probability
-    from tacit.curator.private_slates.draw import checked_id
+    from tacit.curator.account import checked_id
     from tacit.ledger.chain import checked_name
 
     positive("epsilon", epsilon)

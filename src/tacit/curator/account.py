@@ -2,30 +2,32 @@
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidGuarantee, InvalidParameter
+from tacit.data.catalogue import Catalogue
+from tacit.errors import InvalidGuarantee, InvalidMessage, InvalidParameter
 from tacit.guarantees import Guarantee, Release
 from tacit.ledger import Accounting, Budget, Head, PrivacyLedger
 from tacit.ledger.account import Account, Encoding, OtherRequest, Proposal, Wording, known_terms
-from tacit.ledger.chain import Clock
+from tacit.ledger.chain import Clock, checked_name
 from tacit.ledger.privacy import MOST_BYTES
 from tacit.ledger.stores import Target
 from tacit.mechanisms import NaturalSlate, Noise
 from tacit.mechanisms.noise import promised
-from tacit.messages.items import MOST_ITEMS
+from tacit.messages.items import MOST_ITEMS, checked_items
 
 PUBLISHED = "published"
 OF_TWO_DOMAINS = ("moments", "prs_valid")  # the first words of release ids of two domains that the ledger keeps
 NAMED_AFTER_DATA = "users of "  # the first words of subjects named after their data
+_LONGEST_ID = 100  # characters of a request_id: it is a part of a name in the ledger
 _SALT = 32  # characters
 _NUMBER = 18  # most bytes of a released number: 2^53 has 16 digits; a sign, a comma
 _FRAME = 2_000  # most bytes besides ids, numbers and the guarantee: digests, names of members, a step
@@ -34,6 +36,13 @@ _NAMED = 5  # subjects that an error names
 _LOOKED_AT = 1000  # subjects at most: a ledger may hold millions of people
 
 T = TypeVar("T")
+
+
+class JsonMessage(Protocol):
+    """What a curator sends."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The message as a JSON object."""
 
 
 class RequestDigest(NamedTuple):
@@ -106,6 +115,22 @@ class CuratorAccount(Account[RequestDigest, Any]):
         stated = guarantee if guarantee.promises_nothing else guarantee.assuming(*assumptions)
         return promised(stated, self.noise)
 
+    def release_message(
+        self,
+        release_id: str,
+        asked: RequestDigest,
+        guarantee: Guarantee,
+        *,
+        draw: Callable[[], Release[T]],
+        message: Callable[[Release[T]], JsonMessage],
+    ) -> Any:
+        """Charges and draws a release, and keeps it as a message; or finds the kept one. Returns the message's JSON, as read."""
+
+        def content() -> bytes:
+            return self.pack(message(self.restate(draw(), guarantee)).to_json())
+
+        return self.release(release_id, asked, guarantee, content)
+
     def restate(self, release: Release[T], charged: Guarantee) -> Release[T]:
         """The release under the guarantee that was charged.
 
@@ -140,6 +165,22 @@ class CuratorAccount(Account[RequestDigest, Any]):
     def pack(self, message: dict[str, Any]) -> bytes:
         """A message as compact JSON."""
         return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+
+
+def require_ids(catalogue: Catalogue, items: str) -> None:
+    """Raises now for ids of ``items`` that messages would refuse after the draw: that error would reveal what was drawn."""
+    try:
+        checked_items(catalogue.ids.tolist(), most=len(catalogue))
+    except InvalidMessage:
+        raise InvalidParameter(
+            f"the ids of {items} must be whole numbers from -2^53 to 2^53, or texts of 1 to 200 characters, for messages to carry "
+            "them: give the catalogue shorter ids."
+        ) from None
+
+
+def checked_id(request_id: str) -> str:
+    """``request_id``, if a ledger can keep a release under it."""
+    return checked_name("a request_id", request_id, _LONGEST_ID)
 
 
 def require_named(ledger: PrivacyLedger, subject: str) -> None:

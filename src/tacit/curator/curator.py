@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import finite, several
-from tacit.curator.account import NAMED_AFTER_DATA, SLATES, CuratorAccount
+from tacit.curator.account import NAMED_AFTER_DATA, SLATES, CuratorAccount, checked_id
 from tacit.curator.cross_domain import TRANSFERS, TransferRelease, Transfers
 from tacit.curator.cross_domain.domains import BothDomains, Catalogues, Domains
 from tacit.curator.cross_domain.x_map import NXMap
-from tacit.curator.private_slates.draw import Likes, Slates, checked_id
+from tacit.curator.private_slates.draw import Likes, Slates
 from tacit.curator.private_slates.plan import Plan, Which, plan
 from tacit.curator.private_slates.routes import Route
 from tacit.data.catalogue import ItemId

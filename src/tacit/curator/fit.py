@@ -1,6 +1,6 @@
 """Fitting a store: from ratings to what a server may hold, and what that promises to the people who gave the ratings.
 
-`fit` is the whole of it. `factorise` fits item factors by alternating least squares; networks are trained in
+`fit` does all of it. `factorise` fits item factors by alternating least squares; networks are trained in
 `tacit.curator.training` and `tacit.curator.private_training`, which need the extra ``train``.
 """
 

@@ -110,7 +110,7 @@ class PrivateLookAlikes:
         return self._stated(self.mechanism(space).guarantee, space, assumptions)
 
     def _stated(self, guarantee: Guarantee, space: FeatureSpace, assumptions: tuple[str, ...]) -> Guarantee:
-        """With the requested epsilon, which is slightly above the mechanism's; rho stays the mechanism's."""
+        """States the requested epsilon, which is slightly above the mechanism's. Rho stays the mechanism's."""
         if guarantee.promises_nothing:
             return guarantee
         factors = () if isinstance(space, GenreProfile) else (FACTORS_PUBLIC,)

@@ -153,7 +153,7 @@ class Runs:
         note(self.journal, self.account.subject, self.account.mark(), self.account.charged([entry]))
 
     def _answer(self, manifest: Manifest, stage: str, frame: Frame, step: Step | None) -> bytes:
-        asked, entry = frame.digest, entry_of(manifest, stage, self.name)
+        digest, entry = frame.digest, entry_of(manifest, stage, self.name)
         record = self.journal.read(manifest.run, stage)
         if record is None:
             index = manifest.stages.index(stage)
@@ -167,11 +167,11 @@ class Runs:
             session = "" if first is None else sha256(first.reply).hexdigest()
             contributor = Contributor(manifest, self.name, self.key, self.account, self.rows, self.noise)
             try:
-                record = contributor.answer(stage, asked, step, before, session)
+                record = contributor.answer(stage, digest, step, before, session)
             finally:
                 self._note(entry)  # also a charge whose draw failed
             record = self.journal.write(manifest.run, stage, record)
-        if record.message != asked:
+        if record.message != digest:
             raise Conflict("this stage of the run was answered before, to another message. It is answered once.")
         if manifest.is_secure:
             self.account.require_first(f"{entry} sent", record.reply)
@@ -217,7 +217,7 @@ class Runs:
 class Contributor:
     """One contributor in one run: answers each stage with a release of its rows, or a message of the secure sum.
 
-    It writes nothing to the journal. ``asked`` is the digest of the message that is answered: a stage is answered once.
+    It writes nothing to the journal. ``digest`` names the message that is answered: a stage is answered once.
     """
 
     manifest: Manifest
@@ -227,35 +227,35 @@ class Contributor:
     rows: PrivateRows = field(repr=False)
     noise: Noise = field(repr=False)
 
-    def answer(self, stage: str, asked: str, step: Step | None, before: Record | None, session: str) -> Record:
+    def answer(self, stage: str, digest: str, step: Step | None, before: Record | None, session: str) -> Record:
         """The record of a stage: the signed reply, and the state that the next stage needs.
 
         ``before`` is the record of the stage before; ``session`` stands for the secrets that were drawn in the first stage.
         """
         if self.manifest.is_secure:
-            reply, state = self._secure(stage, f"{asked} {session}", step, before)
+            reply, state = self._secure(stage, f"{digest} {session}", step, before)
         else:
-            reply, state = self._open(stage, asked, step), b""
-        return Record(asked, reply.signed(self.key, self.manifest), state)
+            reply, state = self._open(stage, digest, step), b""
+        return Record(digest, reply.signed(self.key, self.manifest), state)
 
-    def _open(self, stage: str, asked: str, step: Step | None) -> Reply:
+    def _open(self, stage: str, digest: str, step: Step | None) -> Reply:
         head = None if step is None else step.head
-        content = self._release(stage, asked, head)
+        content = self._release(stage, digest, head)
         forms = shapes(self.manifest, stage, 0 if head is None else len(head)) or {}
         return Reply(stage, self.name, entry_of(self.manifest, stage, self.name), unpack_arrays(content, forms))
 
-    def _secure(self, stage: str, asked: str, step: Step | None, before: Record | None) -> tuple[Reply, bytes]:
+    def _secure(self, stage: str, digest: str, step: Step | None, before: Record | None) -> tuple[Reply, bytes]:
         session = session_of(self.manifest)
         if before is None:
             party = SecureParty.start(session, self.name, self.key)
         else:
             party = SecureParty.from_bytes(before.state, session, self.key)
-        body = self._message(party, stage, asked, step)
+        body = self._message(party, stage, digest, step)
         state = b"" if stage == LAST_SECRET else party.to_bytes()
         entry = entry_of(self.manifest, stage, self.name) if stage in RELEASES else ""
         return Reply(stage, self.name, entry, {BODY: np.frombuffer(body, dtype=np.uint8)}), state
 
-    def _message(self, party: SecureParty, stage: str, asked: str, step: Step | None) -> bytes:
+    def _message(self, party: SecureParty, stage: str, digest: str, step: Step | None) -> bytes:
         if stage == "keys":
             return party.keys_message
         if step is None:
@@ -271,16 +271,16 @@ class Contributor:
         if stage == "popularity":
             party.receive(unpack(passed_on))
         # Everything wrong raises before anything is charged.
-        content = self._release(stage, asked, step.head)
+        content = self._release(stage, digest, step.head)
         length = self.manifest.items if step.head is None else triangle(len(step.head))
         return party.masked(np.frombuffer(content, "<i8", length).astype(np.int64), stage)
 
-    def _release(self, stage: str, asked: str, head: NDArray[np.int64] | None) -> bytes:
+    def _release(self, stage: str, digest: str, head: NDArray[np.int64] | None) -> bytes:
         """The release of a stage: charged, drawn and kept in the ledger; the same bytes when asked again."""
         upload = upload_of(self.manifest, stage, head, self.noise)
         table = self.rows.table()  # before the charge: a missing file or a wrong shape must not cost anything
         return self.account.release(
-            entry_of(self.manifest, stage, self.name), asked, upload.guarantee, lambda: pack_arrays(upload.draw(table))
+            entry_of(self.manifest, stage, self.name), digest, upload.guarantee, lambda: pack_arrays(upload.draw(table))
         )
 
 

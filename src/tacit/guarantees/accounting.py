@@ -281,7 +281,7 @@ def pld_epsilon(counted: Iterable[tuple[Guarantee, int]], delta: float) -> float
 
 
 def _merge_levels(parts: Parts) -> Parts:
-    """At most a few different epsilons: neighbours are rounded up together, by at most 2 % if that is enough."""
+    """The parts with at most a few different epsilons: neighbours are rounded up together, by at most 2 % if that is enough."""
     if len(parts) <= _LEVELS:
         return parts
     largest = max(epsilon for epsilon, _ in parts)

@@ -143,7 +143,7 @@ class LocalSwaps:
 def nearest_two(
     users: Columns, centres: Columns, most: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """For each user the nearest centre (the first of ties), its squared distance and that of the next, at most ``most``."""
+    """The nearest centre of each user (the first of ties), its squared distance and that of the next, at most ``most``."""
     count = users.shape[1]
     near, first, second = np.zeros(count, dtype=np.int64), np.zeros(count), np.full(count, float(most))
     size = max(1, _CELLS // centres.shape[1])

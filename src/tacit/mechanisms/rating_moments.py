@@ -21,6 +21,8 @@ from tacit.mechanisms.rating_rows import (
     Rows,
     TotalsOnDemand,
     as_matrix,
+    checked_bounds,
+    checked_length,
     cut_rows,
     gaussian_claim,
     product_sums,
@@ -30,7 +32,6 @@ from tacit.mechanisms.rating_rows import (
     triangle,
 )
 from tacit.mechanisms.samplers.integers import GridNoise, NoiseKind
-from tacit.mechanisms.transfer_moments import checked_bounds, checked_length
 
 SHARES = (0.75, 0.10, 0.13, 0.02)  # of mu^2: products, values, counts, users
 
@@ -119,7 +120,7 @@ class RatingMoments:
 
     @cached_property
     def norm_in_steps(self) -> int:
-        """Of z, in steps of clip / 2^13."""
+        """The largest norm of z, in steps of clip / 2^13."""
         return self.bounds.in_steps(self.norm) // COARSE
 
     @cached_property

@@ -26,6 +26,7 @@ CLIP = 1 << 17  # steps within ``clip``
 MOST_USERS = 1 << 30  # a user moves a sum by at most 2^27 steps: it stays below 2^57
 MOST_ITEMS = 1 << 22  # a row's squares then add up to at most 2^56
 MOST_MASKED = 1 << 60  # squares of all marks of a row: with its ratings they stay below 2^61
+MOST_NORM = 1 << 10  # in clips: a number times the bound then stays below 2^44
 WIDEST = 1 << 16  # clips of low and high from 0, at most: sums of a row's ratings then stay below 2^56
 COARSE = 16  # steps in one step of what is multiplied: 2^13 of these within ``clip``
 _BY_CELL = ("csr", "csc", "coo")  # formats in which every cell is stored by itself
@@ -105,6 +106,25 @@ class RatingBounds:
             value -= round(Fraction(self.centre) / self.step)
         np.clip(value, -CLIP, CLIP, out=value)
         return sparse.csr_array((value, item, starts), shape=(n_users, items))
+
+
+def checked_bounds(bounds: object) -> RatingBounds:
+    """Returns ``bounds`` if they are RatingBounds."""
+    if not isinstance(bounds, RatingBounds):
+        raise InvalidParameter(
+            "bounds must be RatingBounds: the scale of the ratings is public, and never computed from them."
+        )
+    return bounds
+
+
+def checked_length(name: str, value: float, bounds: RatingBounds) -> float:
+    """The bound of a norm, or the weight of a mark, within the range that whole steps can hold."""
+    length = positive(name, value)
+    if not 1 << 7 <= Fraction(length) / bounds.step <= MOST_NORM * CLIP:
+        raise InvalidParameter(
+            f"{name} must lie from {bounds.clip / 1024} to {bounds.clip * MOST_NORM}, not {length!r}."
+        )
+    return length
 
 
 def rated_cells(

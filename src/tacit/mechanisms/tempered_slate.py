@@ -209,7 +209,7 @@ class TemperedSlate:
 
 
 def capped_totals(rows: Scores, items: int, steps: int, items_each: int | None) -> NDArray[np.int64]:
-    """For every item the sum of all users' votes in whole steps, each vote cut to [0, 1] and rounded down to 1 / ``steps``.
+    """The sum of all users' votes for every item, in whole steps; each vote is cut to [0, 1] and rounded down to 1 / ``steps``.
 
     The ``items_each`` largest votes of each user count, or all of them; the user's own record alone decides which. A vote that is
     not a finite number counts as 0: an error would tell about it.

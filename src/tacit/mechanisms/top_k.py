@@ -115,12 +115,12 @@ class GumbelTopK:
             if (base - best) * rate > _REBASE:
                 base = best
                 weights = [0.0 if score is None else math.exp((score - base) * rate) for score in left]
-            item = choose_weighted(weights, lambda b=base: self._exponents(b, left), noise)  # type: ignore[misc]
+            item = choose_weighted(weights, lambda b=base: self._exact_few(b, left), noise)  # type: ignore[misc]
             picks.append(item)
             left[item], weights[item] = None, 0.0
         return np.array(picks, dtype=np.int64)
 
-    def _exponents(self, base: int, left: list[int | None]) -> list[Fraction | None]:
+    def _exact_few(self, base: int, left: list[int | None]) -> list[Fraction | None]:
         return [None if score is None else (base - score) * self.rate for score in left]
 
     @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell that an item is far behind
@@ -166,7 +166,7 @@ class Peeling:
 
     @property
     def epsilon(self) -> float:
-        """Of all picks together."""
+        """The epsilon of all picks together, in nats."""
         return self.rule.epsilon
 
     @property

@@ -29,6 +29,8 @@ from tacit.mechanisms.rating_rows import (
     RatingBounds,
     Rows,
     as_matrix,
+    checked_bounds,
+    checked_length,
     cut_rows,
     gaussian_claim,
     product_sums,
@@ -38,12 +40,10 @@ from tacit.mechanisms.rating_rows import (
 )
 from tacit.mechanisms.samplers.integers import GridNoise
 
-MOST_NORM = 1 << 10  # in clips: a number times the bound then stays below 2^44
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyOffsets:
-    """For every item the sum of weighted, centred ratings, then for every item the sum of weights times ``mask``, in steps."""
+    """The sum of weighted, centred ratings of every item, then the sum of weights times ``mask`` of every item, in steps."""
 
     steps: NDArray[np.int64]
     step: Fraction
@@ -143,25 +143,6 @@ class OffsetSums:
         return released(NoisyOffsets(noisy, law.step, self.mask_in_steps * law.step, law.sd), self.guarantee, noise)
 
 
-def checked_bounds(bounds: object) -> RatingBounds:
-    """Returns ``bounds`` if they are RatingBounds."""
-    if not isinstance(bounds, RatingBounds):
-        raise InvalidParameter(
-            "bounds must be RatingBounds: the scale of the ratings is public, and never computed from them."
-        )
-    return bounds
-
-
-def checked_length(name: str, value: float, bounds: RatingBounds) -> float:
-    """The bound of a norm, or the weight of a mark, within the range that whole steps can hold."""
-    length = positive(name, value)
-    if not 1 << 7 <= Fraction(length) / bounds.step <= MOST_NORM * CLIP:
-        raise InvalidParameter(
-            f"{name} must lie from {bounds.clip / 1024} to {bounds.clip * MOST_NORM}, not {length!r}."
-        )
-    return length
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyPairs:
     """The numbers above the diagonal of a symmetric matrix over ``head``, row by row, in steps."""
@@ -216,7 +197,7 @@ class PairMoments:
 
     @cached_property
     def norm_in_steps(self) -> int:
-        """Of z, in steps of clip / 2^13."""
+        """The largest norm of z, in steps of clip / 2^13."""
         return self.bounds.in_steps(self.norm) // COARSE
 
     @cached_property

@@ -124,7 +124,7 @@ class PrivateReplacement:
         return np.array([np.prod(laws[np.arange(self.draws), table]) for table in np.array(self.outcomes())])
 
     def release(self, scores: Table, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
-        """For every source item the index of its replacement in the list of candidates. Draw once, and keep it.
+        """The index of each source item's replacement in the list of candidates. Draw once, and keep it.
 
         ``scores`` is draws x candidates, dense or sparse. No score is refused: a score that is not a number counts as 0.
         """
@@ -259,7 +259,8 @@ def similarities(z: sparse.csr_array, items: ArrayLike) -> Similarities:
     without x, its similarity becomes 0, and the change |s| replaces both terms, which the report leaves undefined.
     """
     table, wanted = _checked(z), np.atleast_1d(np.asarray(items, dtype=np.int64))
-    by_item, squares = table.tocsc(), _squares(table)
+    by_item = table.tocsc()
+    squares = np.bincount(table.indices, weights=table.data**2, minlength=table.shape[1]).astype(np.float64)
     shape = (wanted.size, table.shape[1])
     result = Similarities(np.zeros(shape), np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64))
     for row, item in enumerate(wanted):
@@ -325,10 +326,6 @@ def _cosine(dot: ArrayLike, left: ArrayLike, right: ArrayLike) -> NDArray[np.flo
     return np.asarray(np.where(squares > 1e-18, cosine, 0.0), dtype=np.float64)
 
 
-def _squares(table: sparse.csr_array) -> NDArray[np.float64]:
-    return np.asarray(np.bincount(table.indices, weights=table.data**2, minlength=table.shape[1]), dtype=np.float64)
-
-
 def _checked(z: sparse.csr_array) -> sparse.csr_array:
     if not sparse.issparse(z) or z.ndim != 2:
         raise InvalidInput("centred ratings must be a sparse table, users x items.")
@@ -346,7 +343,7 @@ _SIMILARITIES = 1 << 20  # at a time
 
 
 class NoisySimilarItems(NamedTuple):
-    """For every item k other items in the order they were drawn, padded with -1, and their noisy similarities."""
+    """k other items of every item, in the order they were drawn and padded with -1, and their noisy similarities."""
 
     items: NDArray[np.int32]
     cosine: NDArray[np.float64]
@@ -404,7 +401,7 @@ class PublishedSimilarItems:
     def release(
         self, similarity: ArrayLike, sensitivity: ArrayLike, noise: Noise = SYSTEM_NOISE
     ) -> Release[NoisySimilarItems]:
-        """For every row k of its candidates and their noisy similarities. NaN marks an item that is no candidate."""
+        """k candidates of every row and their noisy similarities. NaN marks an item that is not a candidate."""
         near, reach = self._tables(similarity, sensitivity)
         rows = max(1, _SIMILARITIES // near.shape[1])
         parts = [self._draw_items(near[i : i + rows], reach[i : i + rows], noise) for i in range(0, len(near), rows)]

@@ -173,7 +173,7 @@ class Prior:
         return draws
 
     def reach(self, start: int) -> Floats:
-        """For each draw a bound on the private scores of all candidates from ``start`` on.
+        """A bound, for each draw, on the private scores of all candidates from ``start`` on.
 
         Normal: score + sigma z. Logit-normal: if p <= 1/2, score e (1+o) / (1 + o e) with odds o and e = e^(sigma z),
         which is at most score max(1, e); otherwise at most the bid, which is less than twice the score.
@@ -202,7 +202,7 @@ class TastePrior:
         return self._draws[start:stop].copy()
 
     def reach(self, start: int) -> Floats:
-        """For each draw the largest private score of all candidates from ``start`` on."""
+        """The largest private score, for each draw, of all candidates from ``start`` on."""
         largest: Floats = self._draws[start:].max(axis=0)
         return largest
 

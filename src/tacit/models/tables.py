@@ -175,6 +175,7 @@ def build_tables(
 
     scored_in_parts(scorer, np.asarray(look_alikes, dtype=np.float32), use, progress)
     listed = np.concatenate([part[0] for part in lists])
+    ends = np.concatenate([[0], np.cumsum(np.concatenate([part[3] for part in lists]))])
     is_candidate = np.zeros(len(classes), dtype=np.bool_)
     is_candidate[listed] = True
     candidates = np.flatnonzero(is_candidate)
@@ -185,7 +186,7 @@ def build_tables(
         version=tables_version(store_version, r),
         r=r,
         features=np.ascontiguousarray(look_alikes, dtype=np.float32),
-        starts=_starts(np.concatenate([part[3] for part in lists])),
+        starts=ends.astype(np.int32 if ends[-1] < 1 << 31 else np.int64),
         listed=listed,
         kept=np.concatenate([part[1] for part in lists]),
         exact=np.concatenate([part[2] for part in lists]),
@@ -215,11 +216,6 @@ def tops_of(
 def tables_version(store_version: str, r: int) -> str:
     """The version of tables for this store and list length."""
     return f"{store_version}/r={r}"
-
-
-def _starts(lengths: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    return ends.astype(np.int32 if ends[-1] < 1 << 31 else np.int64)
 
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -95,7 +95,7 @@ class SecureSums:
         return True
 
     def close_shares(self) -> dict[str, dict[str, bytes]]:
-        """For every entity that sent shares, the parcels addressed to it, by sender."""
+        """The parcels addressed to every entity that sent shares, by sender."""
         self._sharers = self._sharers or self._enough(self._shares, "sent their shares")
         return {to: {dealer: self._shares[dealer].parcels[to] for dealer in self._sharers} for to in self._sharers}
 

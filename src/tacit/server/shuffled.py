@@ -338,7 +338,7 @@ class IssueRecord(Protocol):
 
 
 class InMemory:
-    """For keys that are only in memory: both end with the process, so nothing can be issued twice under one key."""
+    """A record in memory, for keys in memory: both end with the process, so nothing is issued twice under one key."""
 
     def __init__(self) -> None:
         self._elements: dict[tuple[str, str], str] = {}

@@ -60,14 +60,14 @@ def simulate(
         )
         return _transcript(plan, wire, wire)
     # 1. The curator releases once. 2. The server makes slates of it, and sends each to a user.
-    asked = {name: value for name, value in options.items() if name in ("likes_each", "delta", "among")}
+    release_options = {name: value for name, value in options.items() if name in ("likes_each", "delta", "among")}
     if plan.route is Route.COUNTS:
-        sent = write(curator.popularity(epsilon, **asked).to_json())  # type: ignore[arg-type]
+        sent = write(curator.popularity(epsilon, **release_options).to_json())  # type: ignore[arg-type]
         counts = Popularity.from_json(json.loads(sent))
         server = PrivateSlates(counts, curator.features_of(counts.items), rng=rng)
     else:
-        asked = {name: value for name, value in asked.items() if name == "among"}
-        sent = write(curator.similarity(plan.epsilon, plan.delta, **asked).to_json())  # type: ignore[arg-type]
+        release_options = {name: value for name, value in release_options.items() if name == "among"}
+        sent = write(curator.similarity(plan.epsilon, plan.delta, **release_options).to_json())  # type: ignore[arg-type]
         server = PrivateSlates(Similarity.from_json(json.loads(sent)), rng=rng)
     return _transcript(plan, (sent,), [write(server.slate(k, drawn=drawn).to_json()) for _ in range(count)])
 

@@ -24,7 +24,7 @@ from tacit.guarantees import (
     tight,
     times_within,
 )
-from tacit.guarantees.accounting import _fewer, response_curve
+from tacit.guarantees.accounting import _merge_levels, response_curve
 
 
 def ranged(eta):
@@ -171,7 +171,7 @@ class TestPld:
 
     def test_levels_are_only_ever_rounded_up_and_none_is_lost(self):
         parts = tuple((step * 2.0**-10, 1 + step % 3) for step in self.STEPS)
-        fewer = _fewer(parts)
+        fewer = _merge_levels(parts)
         assert len(fewer) <= 24
         before, after = (sorted(e for e, times in levels for _ in range(times)) for levels in (parts, fewer))
         assert len(before) == len(after)

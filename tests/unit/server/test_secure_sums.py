@@ -366,7 +366,7 @@ def two_faced(world: World, others: list[str]) -> Liar:
         world.parties[name].receive({**parcels[name], "e00": mine})
     # Each face opens the parcels that were sealed for it; together they hold one share of each secret, as everybody does.
     for face, dealers in ((first, {*EIGHT} - {*others}), (twin, others)):
-        face.held = {dealer: face._opened(dealer, parcels["e00"][dealer]) for dealer in dealers}
+        face.held = {dealer: face._open(dealer, parcels["e00"][dealer]) for dealer in dealers}
         with pytest.raises(InvalidMessage, match="does not open"):
             face.receive(parcels["e00"])
     first.held.update(twin.held)
@@ -418,7 +418,7 @@ def test_an_entity_whose_shares_are_kept_from_the_others_is_in_no_sum() -> None:
     with pytest.raises(InvalidMessage, match="sharers"):  # an honest coordinator would not take one of these
         world.sums.add_masked(masked["e00"], FIRST, 50)
     server = Liar(world, FIRST, masked, ("e00",))
-    world.parties["e00"].held["e07"] = world.parties["e00"]._opened("e07", world.sums.close_shares()["e00"]["e07"])
+    world.parties["e00"].held["e07"] = world.parties["e00"]._open("e07", world.sums.close_shares()["e00"]["e07"])
     server.bribe()
     for name in EIGHT[1:7]:
         server.tell(name, EIGHT[:7])

@@ -18,19 +18,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.checks import positive, probability, whole
-from tacit.curator.account import CuratorAccount
+from tacit.curator.account import CuratorAccount, require_ids
 from tacit.curator.fit import RATED_AT_ALL
 from tacit.data.catalogue import Catalogue, code_of
 from tacit.data.pairs import TwoDomains
 from tacit.data.ratings import MISSING_TIME, Ratings, Scale
-from tacit.errors import GuaranteeRefused, InvalidData, InvalidMessage, InvalidParameter, UnknownName
+from tacit.errors import GuaranteeRefused, InvalidData, InvalidParameter, UnknownName
 from tacit.guarantees import Guarantee, epsilon_of_gaussian, mu_for, rho_for
 from tacit.guarantees.arithmetic import sqrt_down
 from tacit.guarantees.concentrated import UNITS
 from tacit.ledger import Accounting
 from tacit.ledger.budgets import DELTA_DIGITS, MEASURES, shown, units_down
 from tacit.messages.cross_domain import LARGEST
-from tacit.messages.items import checked_items
 
 RatingsPair: TypeAlias = TwoDomains | tuple[Ratings, Ratings]  # two sets of ratings share the users with equal ids
 Catalogues: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
@@ -58,7 +57,9 @@ class BothDomains:
 
     def __post_init__(self) -> None:
         for catalogue, side in ((self.source, "source"), (self.target, "target")):
-            _require_ids(catalogue, side)
+            if not len(catalogue):
+                raise InvalidParameter(f"the {side} has no listed items.")
+            require_ids(catalogue, f"the {side}'s items")
         if np.isin(self.source.ids.astype(str), self.target.ids.astype(str)).any():
             raise InvalidParameter("an item is in both domains; each must be in one.")
         if (self.source.ids.dtype.kind == "U") != (self.target.ids.dtype.kind == "U"):
@@ -88,7 +89,7 @@ class BothDomains:
 
     @cached_property
     def digest(self) -> str:
-        """Of both lists of items, which comes first, and of the scale."""
+        """A digest of both lists of items, of their order, and of the scale."""
         parts = [self.source.ids.tolist(), self.target.ids.tolist(), self.scale.low, self.scale.high]
         return sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -155,7 +156,7 @@ class Domains:
     def of(
         cls, source: object, target: object, *, catalogues: Catalogues | None = None, public_catalogue: bool = False
     ) -> "Domains":
-        """From two sets of ratings that share the users with equal ids, from TwoDomains, or from totals elsewhere."""
+        """The domains of two sets of ratings that share the users with equal ids, of TwoDomains, or of totals elsewhere."""
         pair: RatingsPair | None = None
         if isinstance(source, Ratings) and isinstance(target, Ratings):
             pair = source, target
@@ -220,7 +221,7 @@ def name_of(domains: RatingsPair) -> str:
 
 
 def people_of(domains: RatingsPair) -> str:
-    """As ``name_of``, in alphabetical order: swapping source and target keeps the users and their budget."""
+    """Like ``name_of``, in alphabetical order: swapping source and target keeps the users and their budget."""
     return " and ".join(sorted(part.name for part in pair_of(domains)))
 
 
@@ -233,19 +234,6 @@ def shared_scale(domains: RatingsPair) -> Scale:
             "you read both."
         )
     return first if first == second else first.without_step()
-
-
-def _require_ids(catalogue: Catalogue, side: str) -> None:
-    """Raises now for ids that messages would refuse after the draw: that error would reveal what was drawn."""
-    if not len(catalogue):
-        raise InvalidParameter(f"the {side} has no listed items.")
-    try:
-        checked_items(catalogue.ids.tolist(), most=len(catalogue))
-    except InvalidMessage:
-        raise InvalidParameter(
-            f"the ids of the {side}'s items must be whole numbers from -2^53 to 2^53, or texts of 1 to 200 characters, for "
-            "messages to carry them: give the catalogue shorter ids."
-        ) from None
 
 
 # ---- Public lists of items, and ratings over them.

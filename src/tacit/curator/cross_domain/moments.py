@@ -110,13 +110,16 @@ class Moments:
             self.name, Post(self.post).value, plan.mechanism, plan.model_of, listed.digest, self.least
         )
 
-        def draw() -> bytes:
-            drawn: Release[Any] = account.restate(plan.mechanism.release(listed.read(self.least), noise), guarantee)
+        def draw() -> Release[Any]:
+            return plan.mechanism.release(listed.read(self.least), noise)
+
+        def message(release: Release[Any]) -> TransferModel:
             source, target = (tuple(catalogue.ids.tolist()) for catalogue in (listed.source, listed.target))
-            return account.pack(TransferModel.from_release(drawn.map(plan.model_of), source, target).to_json())
+            return TransferModel.from_release(release.map(plan.model_of), source, target)
 
         release_id = request.release_id(self.name, digest)
-        return TransferModel.from_json(account.release(release_id, RequestDigest(digest), guarantee, draw))
+        kept = account.release_message(release_id, RequestDigest(digest), guarantee, draw=draw, message=message)
+        return TransferModel.from_json(kept)
 
     def plan(self, listed: BothDomains, request: ReleaseRequest, accounting: Accounting) -> MomentsPlan:
         """The mechanism that the budget affords, and what is made of its output."""

@@ -32,7 +32,7 @@ from tacit.data.catalogue import Catalogue
 from tacit.data.pairs import TwoDomains
 from tacit.data.ratings import MISSING_TIME, Scale
 from tacit.errors import InvalidInput, InvalidParameter, UnknownName
-from tacit.guarantees import ONE_USER, Guarantee, nothing
+from tacit.guarantees import ONE_USER, Guarantee, Release, nothing
 from tacit.guarantees.arithmetic import down, sqrt_down
 from tacit.guarantees.concentrated import UNITS, epsilon_within
 from tacit.guarantees.guarantee import rho_exactly
@@ -124,14 +124,16 @@ class ValidReplacements:
         ids = tuple(listed.source.ids[sources].tolist()), tuple(listed.target.ids[candidates].tolist())
         bounds = (listed.scale.low, listed.scale.high)
 
-        def draw() -> bytes:
+        def draw() -> Release[Any]:
             scores = graph.x_sim(listed.read(self.least), listed.n_source).values[sources][:, candidates]
-            drawn = account.restate(mechanism.release(scores, noise), guarantee)
-            table = Replacements.from_release(drawn, *ids, bounds)
-            return account.pack(table.to_json())
+            return mechanism.release(scores, noise)
+
+        def message(release: Release[Any]) -> Replacements:
+            return Replacements.from_release(release, *ids, bounds)
 
         release_id = request.release_id(self.name, digest)
-        return Replacements.from_json(account.release(release_id, RequestDigest(digest), guarantee, draw))
+        kept = account.release_message(release_id, RequestDigest(digest), guarantee, draw=draw, message=message)
+        return Replacements.from_json(kept)
 
 
 def affordable(
@@ -273,7 +275,7 @@ class NXMap:
         self._items = item_based(table.table[:, table.n_source :], graph.significant, otherwise=table.middle)
 
     def _find_replacements(self, graph: Graph) -> NDArray[np.integer[Any]]:
-        """For each source item, the code of a target item, or -1."""
+        """The code of a target item for each source item, or -1."""
         return replacements(graph.x_sim(self._table.table, self._table.n_source))
 
     def __repr__(self) -> str:

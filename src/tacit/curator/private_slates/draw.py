@@ -18,17 +18,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from tacit.checks import several
-from tacit.curator.account import CuratorAccount, RequestDigest
+from tacit.curator.account import CuratorAccount, RequestDigest, checked_id, require_ids
 from tacit.curator.fit import listed_items
 from tacit.curator.private_slates.plan import Plan, Which
 from tacit.curator.private_slates.plan import plan as make_plan
 from tacit.curator.private_slates.routes import WEIGHED, Columns, Draw, Floats, Route, SetUp
 from tacit.data.catalogue import Catalogue, ItemId
 from tacit.data.ratings import Ratings
-from tacit.errors import InvalidMessage, InvalidParameter
-from tacit.ledger.chain import checked_name
+from tacit.errors import InvalidParameter
+from tacit.guarantees import Release
 from tacit.mechanisms import Noise
-from tacit.messages.items import checked_items
 from tacit.messages.private_slates import Popularity, Similarity, Slate
 from tacit.models.dpp.laws import Coins, RngCoins, rank_of
 from tacit.models.dpp.tempered import ALPHA, from_counts, from_kernel, quality
@@ -43,7 +42,6 @@ _FIXED = {
 _FREE = ("candidates", "likes_each", "most_likes", "route", "sampler", "threshold")
 _LARGEST = 1e100  # of features; 1 / 1e100 is the least: squares, and sums of them over all users, are good floats
 _WIDEST = 1e100  # of likes_each, and its inverse the least: steps that a message carries, sums that are good floats
-_LONGEST_ID = 100  # characters of a request_id: it is a part of a name in the ledger
 _MOST_READY = 16  # set-ups and parts that are kept in memory
 
 
@@ -73,7 +71,7 @@ class Likes:
         listed, assumed = listed_items(ratings)
         if not listed.n_items:
             raise InvalidParameter(f"{ratings.name!r} has no items to make a slate of.")
-        _require_ids(listed.catalogue)
+        require_ids(listed.catalogue, "items")
         # the error counts listed items only: how many more were rated is private
         table = None if features is None else _checked_features(features, listed.n_items)
         table = genre_features(listed.catalogue) if table is None else table
@@ -203,15 +201,20 @@ class Slates:
         ready = self._ready.get(digest) if weights is None else None
         set_up = set_up_slate(plan, part.features, weights) if ready is None else None
 
-        def content() -> bytes:
-            draw = ready or cast(SetUp, set_up)(part.rows)  # one of the two is there
+        def draw() -> Release[Any]:
+            sampler = ready or cast(SetUp, set_up)(part.rows)  # one of the two is there
             if weights is None:
-                _remember(self._ready, digest, draw)
-            release = self._account.restate(draw(self._noise), guarantee)
-            return self._account.pack(Slate.from_release(release, part.ids, plan.route.value).to_json())
+                _remember(self._ready, digest, sampler)
+            return sampler(self._noise)
 
-        asked = RequestDigest(digest, b"" if weights is None else weights.tobytes())
-        return Slate.from_json(self._account.release(release_id, asked, guarantee, content))
+        kept = self._account.release_message(
+            release_id,
+            RequestDigest(digest, b"" if weights is None else weights.tobytes()),
+            guarantee,
+            draw=draw,
+            message=lambda release: Slate.from_release(release, part.ids, plan.route.value),
+        )
+        return Slate.from_json(kept)
 
     def release_once(self, plan: Plan, part: Likes, request_id: str | None = None) -> Popularity | Similarity:
         """The counts or the kernel of this plan, now or as released before. Without an id, their digest names them."""
@@ -222,14 +225,15 @@ class Slates:
         if not 1.0 / _WIDEST <= plan.options.likes_each <= _WIDEST:
             raise InvalidParameter(f"likes_each must lie from {1.0 / _WIDEST:g} to {_WIDEST:g}.")
         self._account.require_room(part.id_bytes, items, items if counts else items * (items + 1) // 2, guarantee)
-
-        def content() -> bytes:
-            release = self._account.restate(set_up(part.rows)(self._noise), guarantee)
-            return self._account.pack(message.from_release(release, part.ids).to_json())
-
         digest = self._digest(plan, part)
-        release_id = self._release_id(plan, digest, request_id)
-        return message.from_json(self._account.release(release_id, RequestDigest(digest), guarantee, content))
+        kept = self._account.release_message(
+            self._release_id(plan, digest, request_id),
+            RequestDigest(digest),
+            guarantee,
+            draw=lambda: set_up(part.rows)(self._noise),
+            message=lambda release: message.from_release(release, part.ids),
+        )
+        return message.from_json(kept)
 
     def require_left(self, plans: Sequence[Plan]) -> None:
         """Raises BudgetExhausted unless the budget allows all these releases without an id together. Charges nothing.
@@ -299,11 +303,6 @@ def set_up_slate(plan: Plan, features: Floats | None, weights: Floats | None) ->
         ) from problem
 
 
-def checked_id(request_id: str) -> str:
-    """``request_id``, if a ledger can keep a release under it."""
-    return checked_name("a request_id", request_id, _LONGEST_ID)
-
-
 def rows_of(ratings: Ratings, like: float) -> sparse.csr_array:
     """1 where a person's rating is at least ``like``, people x items. NaN is not a like.
 
@@ -340,17 +339,6 @@ def _checked_features(features: ArrayLike, items: int) -> Floats:
             "them in another unit."
         )
     return table
-
-
-def _require_ids(catalogue: Catalogue) -> None:
-    """Raises now for ids that messages would refuse in a drawn slate: that error would reveal what was drawn."""
-    try:
-        checked_items(catalogue.ids.tolist(), most=len(catalogue))
-    except InvalidMessage:
-        raise InvalidParameter(
-            "the ids of items must be whole numbers from -2^53 to 2^53, or texts of 1 to 200 characters, for messages to carry "
-            "them: give the catalogue shorter ids."
-        ) from None
 
 
 def _numbers(values: ArrayLike) -> Floats:

@@ -37,9 +37,9 @@ from tacit.models.dpp.tempered import MOST_NATS
 
 Which = Literal["public", "private"]
 WORTH = 10.0  # counts need about ten times the epsilon of one tempered slate for slates as popular (MovieLens 1M)
-_LESS = 1.0 - 1e-9  # two epsilons that differ by rounding are the same
+_NEARLY = 1.0 - 1e-9  # two epsilons that differ by rounding are the same
 _STEPS = 8  # towards the epsilon of a given rho: the first square root is nearly always right
-_LEAST = 2.0**-20  # of the share: if not even that fits, rounding is not the cause
+_LEAST_SHARE = 2.0**-20  # of the share: if not even that fits, rounding is not the cause
 _USERS = 5_000  # of the example figure: the real number of users is private
 
 
@@ -157,7 +157,7 @@ class PlanRequest:
             return Route.COUNTS
         by_likes = Route.TOP_K if self.rank is not None and self.options.k > self.rank else Route.TEMPERED
         # Tempered slates have about the same noise as counts if each gets a tenth of the epsilon of the counts.
-        return by_likes if WORTH * self.each(by_likes) >= _LESS * self.each(Route.COUNTS) else Route.COUNTS
+        return by_likes if WORTH * self.each(by_likes) >= _NEARLY * self.each(Route.COUNTS) else Route.COUNTS
 
     def plan(self, route: Route, *, by_name: bool) -> Plan:
         """The plan for this route."""
@@ -232,7 +232,7 @@ def each_of(promise: Callable[[float], Guarantee], times: int, budget: Budget, a
     epsilon, less = start, 2.0**-53
     while not fits(epsilon):
         epsilon, less = epsilon * (1.0 - less), min(0.5, 2.0 * less)
-        if epsilon < _LEAST * start:
+        if epsilon < _LEAST_SHARE * start:
             raise _no_room(times, budget)
     return epsilon
 
@@ -276,7 +276,7 @@ def _accounting(plan: Plan) -> str:
     if request.accounting is not Accounting.ZCDP:
         return ""
     basic = request.each_under(Accounting.BASIC, plan.route)
-    if plan.uncapped >= _LESS * basic:
+    if plan.uncapped >= _NEARLY * basic:
         return ""
     release = "the release" if plan.route in ONCE else "the slate" if plan.slates == 1 else "each slate"
     other = "" if plan.route is Route.KERNEL else " or a budget without delta"

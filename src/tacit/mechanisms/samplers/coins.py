@@ -121,7 +121,7 @@ def exponential_coins(
 def few_exponential_coins(
     exponents: list[float], exact: Callable[[int], Fraction], noise: Noise, *, guard: float = GUARD
 ) -> list[bool]:
-    """As ``exponential_coins``, for a handful of exponents, without the fixed cost of array calls.
+    """Like ``exponential_coins``, for a handful of exponents, without the fixed cost of array calls.
 
     Every coin is tossed, so the time does not tell which of them are heads.
     """
@@ -147,7 +147,7 @@ def below(bound: int, noise: Noise) -> int:
 
 
 def below_each(bounds: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
-    """For every bound in [1, 2^62) a uniform whole number in [0, bound)."""
+    """A uniform whole number in [0, bound) for every bound in [1, 2^62)."""
     flat = np.ascontiguousarray(bounds, dtype=np.int64).ravel()
     small = flat.size == 0 or int(flat.max()) < 1 << 24
     result = np.zeros(flat.size, dtype=np.int64)

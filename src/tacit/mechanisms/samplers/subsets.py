@@ -59,7 +59,7 @@ def choose(
 def choose_one(
     exponents: list[float], exact: Callable[[], Sequence[Fraction | None]], noise: Noise, *, guard: float = GUARD
 ) -> int:
-    """As ``choose``, for a single decision among few items, without the fixed cost of array calls."""
+    """Like ``choose``, for a single decision among few items, without the fixed cost of array calls."""
     return choose_weighted([math.exp(-exponent) for exponent in exponents], exact, noise, guard=guard)
 
 
@@ -257,19 +257,20 @@ class SlateSampler:
         self._most = kernel.batch(k)
         share = kernel.root**2 / np.sum(kernel.root**2)
         repeats = k * (k - 1) / 2 * float(share @ share)  # expected pairs of equal items in a proposal
-        self._subsets = None
+        self._propose: Draw = lambda count, noise: proposals(kernel, k, count, noise)
+        self._least = _LEAST
         # both ways of proposing are exact: the choice changes the time only
         if repeats > _REPEATS and kernel.items * k <= _TABLE:
-            self._subsets = WeightedSubsets([kernel.sigma + int(square) for square in kernel.signal], k)
+            self._propose = WeightedSubsets([kernel.sigma + int(square) for square in kernel.signal], k).sample
+            self._least = 2
 
     def draw_many(self, count: int, noise: Noise) -> NDArray[np.int64]:
         """``count`` independent slates, each in ascending order."""
         slates = np.empty((count, self._k), dtype=np.int64)
         filled = proposals_made = checked = barren = 0
-        least = _LEAST if self._subsets is None else 2
         while filled < count:
             # as many as the share kept so far suggests; at first two for each slate
-            size = min(self._most, max(least, int(1.1 * (count - filled) * (proposals_made + 2) / (filled + 1))))
+            size = min(self._most, max(self._least, int(1.1 * (count - filled) * (proposals_made + 2) / (filled + 1))))
             if self._instead is not None and barren >= self._give_up:
                 slates[filled:] = self._instead(count - filled, noise)
                 break
@@ -283,11 +284,6 @@ class SlateSampler:
                 filled, checked, proposed = filled + len(kept), checked + now, proposed[now:]
                 barren = 0 if len(kept) else barren
         return slates
-
-    def _propose(self, count: int, noise: Noise) -> NDArray[np.int64]:
-        if self._subsets is not None:
-            return self._subsets.sample(count, noise)
-        return proposals(self._kernel, self._k, count, noise)
 
 
 def proposals(kernel: WholeKernel, k: int, count: int, noise: Noise) -> NDArray[np.int64]:

@@ -53,7 +53,7 @@ class AlterEgos:
 
 
 def replacements(x: XSim) -> Codes:
-    """For each source item the target item of largest X-SIM, or -1 if none is above 0. Ties go to the lower item."""
+    """The target item of largest X-SIM for each source item, or -1 if none is above 0. Ties go to the lower item."""
     chosen = np.full(x.n_source, NONE, dtype=np.int32)
     rows, items, _ = _best(x, 1)
     chosen[rows] = items
@@ -68,7 +68,7 @@ def several_replacements(x: XSim, count: int) -> Any:
 
 
 def _best(x: XSim, count: int) -> tuple[Ints, Codes, Floats]:
-    """For each source item, the ``count`` target items of largest X-SIM above 0: source items, target items, X-SIM."""
+    """The ``count`` target items of largest X-SIM above 0 for each source item: source items, target items, X-SIM."""
     rows = np.repeat(np.arange(x.n_source), np.diff(x.values.indptr))
     # a sum that cancels counts as 0, in whatever order it was summed
     above = np.flatnonzero(goodness(x.values.data) > 0.0)
@@ -100,7 +100,10 @@ def alter_egos(
         raise InvalidParameter(
             f"target must have {source.shape[0]:,} users x {weights.shape[1]:,} items, not the shape {target.shape}."
         )
-    (users, items, values, seen), shape = _images(source, weights, times, centres), (source.shape[0], weights.shape[1])
+    (users, items, values, ego_times), shape = (
+        _images(source, weights, times, centres),
+        (source.shape[0], weights.shape[1]),
+    )
     if target is not None:
         own_users = np.repeat(np.arange(shape[0]), np.diff(target.indptr))
         fresh = ~np.isin(users * shape[1] + items, own_users * shape[1] + target.indices)
@@ -108,11 +111,11 @@ def alter_egos(
         values = np.append(values[fresh], target.data)
         if times is not None:
             own = np.full(target.nnz, MISSING) if target_times is None else target_times
-            seen = np.append(seen[fresh], own)
+            ego_times = np.append(ego_times[fresh], own)
     order = np.lexsort((items, users))
     starts = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=shape[0]))])
     matrix = csr_array((values[order], items[order], starts), shape=shape)
-    return AlterEgos(matrix, None if times is None else seen[order])
+    return AlterEgos(matrix, None if times is None else ego_times[order])
 
 
 def _weights(replacement: Any, n_source: int, n_target: int | None) -> Any:

@@ -53,7 +53,7 @@ class Edges:
 
     @property
     def rows(self) -> Codes:
-        """For each entry of ``items``, the item in whose row it stands."""
+        """The item in whose row each entry of ``items`` stands."""
         return np.repeat(np.arange(self.n_items, dtype=np.int32), np.diff(self.starts))
 
 

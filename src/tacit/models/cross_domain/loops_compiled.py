@@ -127,7 +127,7 @@ def _by_item(table: CentredRatings) -> tuple[Array, Array, Array]:
 
 
 def _later(table: CentredRatings) -> tuple[Array, ...]:
-    """By item: where its raters' ratings of later items begin and end, and the raters' own pairs."""
+    """Where the ratings of later items by an item's raters begin and end, item by item, and the raters' own pairs."""
     opens, users, positions = _by_item(table)
     return opens, positions + 1, table.starts[users + 1], _pairs(table, 1.0)[positions]
 

@@ -60,7 +60,8 @@ def best_across(
     for block in blocks(left, right, dense=dense):
         edges = _pairs(left, right, block, shrink)
         touched[edges.second] = True
-        parts.append(_prune(edges, k, by))
+        kept = best_of_groups(edges.first, goodness(edges.cosine, by), k)
+        parts.append(Pairs(*(column[kept] for column in edges)))
     return joined(parts), touched
 
 
@@ -93,12 +94,6 @@ def _pairs(left: CentredRatings, right: CentredRatings, block: Block, shrink: in
         cosine *= np.minimum(together, shrink) / shrink
     either = left.raters[first] + right.raters[second] - together
     return Pairs(first, second, cosine, significance, significance / either)
-
-
-def _prune(pairs: Pairs, k: int, by: By) -> Pairs:
-    """The k best pairs of every row item."""
-    kept = best_of_groups(pairs.first, goodness(pairs.cosine, by), k)
-    return Pairs(*(column[kept] for column in pairs))
 
 
 def _mirror(upper: Pairs, n: int) -> Edges:

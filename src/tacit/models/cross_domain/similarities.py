@@ -1,4 +1,4 @@
-"""From ratings to the edges that paths between two domains may take.
+"""Similarities of items from ratings, and the edges that paths between two domains may take.
 
 `edges_of` computes all edges between items, `layers` says how far each item is from the other domain, and `pruned`
 keeps the k best edges of each item towards it. `streamed` does all three straight from the ratings, in less memory.

@@ -1,4 +1,4 @@
-"""What all models share that predict across domains from released moments: settings, offsets, and the test for links.
+"""The settings, the offsets and the test for links that all models across domains from released moments share.
 
 A model consists of released numbers and public constants. Users keep their own ratings and compute with it.
 

@@ -36,7 +36,7 @@ def projection_sample(basis: Floats, coins: Coins) -> Ints:
 
 
 def projection_samples(vectors: Floats, chosen: Ints, coins: Coins) -> Ints:
-    """For each row of ``chosen``, which lists some of the r x n ``vectors``, as many items. Shorter rows end in `NONE`."""
+    """As many items as vectors for each row of ``chosen``, which lists some of the r x n ``vectors``. Short rows end in `NONE`."""
     items = np.full(chosen.shape, NONE, dtype=np.int64)
     sizes = (chosen != NONE).sum(axis=1)
     order = np.argsort(-sizes, kind="stable")  # longer rows first: at each step a front part continues
@@ -71,7 +71,7 @@ def _batch_samples(vectors: Floats, chosen: Ints, sizes: Ints, coins: Coins) -> 
 
 
 def draw_indices(weights: Floats, uniforms: Floats) -> Ints:
-    """For each row of weights an index with probability proportional to its weight; never one of weight 0."""
+    """An index for each row of weights, with probability proportional to its weight; never one of weight 0."""
     running = np.cumsum(weights, axis=1)
     # Below the sum even when rounded, because uniform numbers are at most 1 - 2^-53.
     targets = uniforms * running[:, -1]
@@ -90,7 +90,7 @@ def _orthogonal_part(spanned: Floats, rows: Floats) -> Floats:
 
 
 def samples_by_proposal(vectors: Floats, running: Floats, chosen: Ints, coins: Coins) -> Ints:
-    """For each row of ``chosen`` (vectors, `NONE` at the end), as many items in the order of picking.
+    """As many items as vectors for each row of ``chosen`` (vectors, `NONE` at the end), in the order of picking.
 
     Shorter rows end in `NONE`.
     """
@@ -171,7 +171,7 @@ def accept(vectors: Floats, chosen: Ints, picked: Ints, offered: Ints, bars: Flo
 
 
 def running_squares(vectors: Floats) -> Floats:
-    """For each of the r x n ``vectors``, the running sums of its squares over blocks of items."""
+    """The running sums of the squares of each of the r x n ``vectors``, over blocks of items."""
     r, n = vectors.shape
     whole = n - n % _BLOCK
     blocks = vectors[:, :whole].reshape(r, whole // _BLOCK, _BLOCK)

@@ -172,7 +172,7 @@ class Projections:
         self._running = None if self._scan else projection.running_squares(vectors)
 
     def draw(self, chosen: Ints, coins: Coins) -> Ints:
-        """For each row of ``chosen`` (vectors, `NONE` at the end), as many items. Shorter rows end in `NONE`."""
+        """As many items as vectors for each row of ``chosen`` (vectors, `NONE` at the end). Shorter rows end in `NONE`."""
         if self._running is not None:
             return projection.samples_by_proposal(self._vectors, self._running, chosen, coins)
         return projection_samples(self._vectors, chosen, coins)
