@@ -14,11 +14,13 @@ import typer
 
 from tacit.cli.output import (
     STANDARD_OUTPUT,
+    Json,
     begins_as_database,
     check_different,
     check_json_target,
     console,
     counted,
+    progress_bar,
     write_json,
 )
 from tacit.errors import UnknownSubject
@@ -35,10 +37,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Create, show, check, export and back up ledgers.", no_args_is_help=True)
 
 Target = Annotated[str, typer.Argument(metavar="TARGET", help="A file, or an address postgresql://...")]
-Json = Annotated[
-    str | None,
-    typer.Option("--json", metavar="FILE", help="Write JSON to FILE and print nothing; - is standard output."),
-]
+
 _MINUTE = 60_000_000  # microseconds: the clock may be this far behind without a warning
 _EXPORT = ".jsonl"
 
@@ -333,14 +332,6 @@ def _open_output(out: str) -> Iterator[TextIO]:
 
 
 def _progress() -> "Progress":
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn
 
-    bars = console(stderr=True)
-    return Progress(
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=bars,
-        transient=True,
-        disable=not bars.is_terminal,
-    )
+    return progress_bar(BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
