@@ -1,6 +1,6 @@
 """Engines: plain files and Flower carry the messages of a federation; Spark sums ratings that one machine cannot hold.
 
-`flower` and `spark` need environments of their own; importing this package needs neither.
+`flower` and `spark` need environments of their own. Importing this package needs neither.
 """
 
 from typing import TYPE_CHECKING

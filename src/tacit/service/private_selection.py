@@ -92,7 +92,7 @@ async def engagement(http: HttpRequest) -> Response:
 async def counts(http: HttpRequest) -> Response:
     """How often each item was shown, exactly. Needs a key, unless this server shows its counts to everybody."""
     state = state_of(http)
-    key = None if state.served.counts_in_the_open else allowed(state.keys, http, *_READERS)
+    key = None if state.served.shows_counts else allowed(state.keys, http, *_READERS)
     totals = await asyncio.to_thread(lambda: list(state.ledger.items()))
     items = [
         {**total.to_json(), "title": _title(state.served, total.item)} for total in totals if _may_see(key, total.item)
