@@ -232,7 +232,7 @@ def gate_lines(fitted: "LocalFit | BlendedFit") -> Iterator[str]:
     """
     from tacit.entity.fit import BlendReport, GateReport
 
-    taken = {
+    names = {
         "local": "your own rows alone",
         "blend": "the blend of your own rows with the shared model",
         "global": "the shared factors",
@@ -240,16 +240,16 @@ def gate_lines(fitted: "LocalFit | BlendedFit") -> Iterator[str]:
     yield "The gate (private: computed from your users' rows without noise; do not show it to anybody)"
     report = fitted.report
     if isinstance(report, BlendReport):
-        yield f"  taken: {taken['blend' if report.keeps_blend else 'local']}"
+        yield f"  taken: {names['blend' if report.keeps_blend else 'local']}"
         apart = f"; blend less own rows {report.difference:+.4f} ± {report.stderr:.4f}" if report.compared > 1 else ""
         measure = f"NDCG of 20 items, higher is better; {counted(report.compared, 'user')}"
         yield from _score_lines(report.means, measure, "the blend", report.informative, apart)
     elif isinstance(report, GateReport):
-        yield f"  taken: {taken[report.chosen]}"
+        yield f"  taken: {names[report.chosen]}"
         measure = f"{report.measure}, lower is better; {counted(report.cells, 'cell')}"
         yield from _score_lines(report.scores, measure, "the shared factors", report.informative)
     else:
-        yield f"  taken: {taken['local']}"
+        yield f"  taken: {names['local']}"
         yield "  held out: nothing; the shared model carries no information at this budget"
 
 

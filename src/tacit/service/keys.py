@@ -34,7 +34,7 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ApiKey:
     """A key as the file stores it."""
 
     id: str
@@ -69,7 +69,7 @@ def issue(
         keys = read(file)
         if any(key.name == name for key in keys):
             raise InvalidParameter("a key of that name exists: revoke it first, or choose another name.")
-        _write(file, [*keys, Key(id, name, scope, _digest(text), items, entity, day)])
+        _write(file, [*keys, ApiKey(id, name, scope, _digest(text), items, entity, day)])
     return text
 
 
@@ -89,7 +89,7 @@ def _no_such_key() -> UnknownName:
     return UnknownName("there is no key of that name; `tacit keys list` lists them.")
 
 
-def read(file: Path) -> list[Key]:
+def read(file: Path) -> list[ApiKey]:
     """All keys in the file; an empty list if there is no file."""
     try:
         content = json.loads(file.read_bytes())
@@ -106,14 +106,14 @@ def read(file: Path) -> list[Key]:
         ) from None
 
 
-def _read_key(members: dict[str, Any]) -> Key:
+def _read_key(members: dict[str, Any]) -> ApiKey:
     texts = [value for name, value in members.items() if name != "items"]
     if type(members["items"]) is not list or not all(isinstance(text, str) for text in [*texts, *members["items"]]):
         raise ValueError
     day = members["expires"]
     if not members["digest"].isascii() or (day and date.fromisoformat(day).isoformat() != day):
         raise ValueError
-    return Key(**{**members, "scope": Scope(members["scope"]), "items": tuple(members["items"])})
+    return ApiKey(**{**members, "scope": Scope(members["scope"]), "items": tuple(members["items"])})
 
 
 class KeyRing:
@@ -121,7 +121,7 @@ class KeyRing:
 
     def __init__(self, file: Path) -> None:
         self._file, self._state = file, (-1, -1)
-        self._keys: dict[str, Key] = {}
+        self._keys: dict[str, ApiKey] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -134,7 +134,7 @@ class KeyRing:
         if state != self._state:
             self._keys, self._state = {key.id: key for key in read(self._file)}, state
 
-    def find(self, authorization: str) -> Key | None:
+    def find(self, authorization: str) -> ApiKey | None:
         """The key of a header ``Bearer tacit_...``, or None if it is unknown or has expired."""
         match = _TEXT.fullmatch(authorization.removeprefix("Bearer ")) if authorization.startswith("Bearer ") else None
         key = None if match is None else self._keys.get(match[1])
@@ -147,6 +147,6 @@ def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _write(file: Path, keys: Iterable[Key]) -> None:
+def _write(file: Path, keys: Iterable[ApiKey]) -> None:
     content = json.dumps({"format": _FORMAT, "keys": [asdict(key) for key in keys]}, indent=1)
     replace(file, content.encode() + b"\n", mode=OWNER_ONLY, inherit_owner=True)

@@ -23,7 +23,7 @@ from tacit.service.bodies import (
     message_response,
     wanted_form,
 )
-from tacit.service.keys import Key, Scope
+from tacit.service.keys import ApiKey, Scope
 from tacit.service.served import ServedVersion
 from tacit.service.state import allowed, state_of
 from tacit.service.telemetry import ENGAGED, OFFERS, SETTLED
@@ -125,7 +125,7 @@ async def clicks(http: HttpRequest, item: Annotated[str, Query(min_length=1, max
     return json_response((await asyncio.to_thread(state.served.private_selection.clicks, item))._asdict())
 
 
-def _may_see(key: Key | None, item: str) -> bool:
+def _may_see(key: ApiKey | None, item: str) -> bool:
     return key is None or key.scope is Scope.OPERATOR or item in key.items
 
 

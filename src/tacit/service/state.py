@@ -16,7 +16,7 @@ from tacit.errors import TacitError
 from tacit.ledger import ImpressionLedger, Settlement
 from tacit.messages.private_selection import Engagement, Impression, Offer, OfferRequest
 from tacit.service.bodies import TRY_AGAIN, Problem
-from tacit.service.keys import Key, KeyRing, Scope
+from tacit.service.keys import ApiKey, KeyRing, Scope
 from tacit.service.served import Pace, ServedVersion, Shelf
 from tacit.service.settings import Settings
 from tacit.service.telemetry import LOG, TOGETHER
@@ -175,7 +175,7 @@ def state_of(request: HttpRequest) -> State:
     return cast(State, request.app.state.service)
 
 
-def allowed(keys: KeyRing, request: HttpRequest, *scopes: Scope) -> Key:
+def allowed(keys: KeyRing, request: HttpRequest, *scopes: Scope) -> ApiKey:
     """The caller's key. Raises a Problem unless it is valid and has one of these scopes."""
     key = keys.find(request.headers.get("authorization", ""))
     if key is None:
