@@ -1,7 +1,7 @@
-"""Checks of public parameters, one wording for all: name, what was given, what is allowed.
+"""Checks of public parameters. Each check raises `InvalidParameter` with the name, the allowed values and the value.
 
-Only public parameters pass through here, so the offending value may be shown. What passes comes back as a plain Python
-number: numpy's small integers wrap around, and a sensitivity that wraps around is a privacy fault.
+Use them for public parameters only, because the error shows the value. A check returns a plain Python number: numpy's small
+integers wrap around, and a sensitivity that wraps around is a privacy fault.
 """
 
 import math
@@ -53,14 +53,14 @@ def member(name: str, kind: type[E], value: object) -> E:
     try:
         return kind(value)
     except ValueError:
-        allowed = ", ".join(repr(one.value) for one in kind)
+        allowed = ", ".join(repr(choice.value) for choice in kind)
         raise InvalidParameter(f"{name} must be one of {allowed}, not {_shown(value)}.") from None
 
 
 def several(name: str, values: Iterable[T]) -> list[T]:
-    """Several things of any kind, as a list; a single one, or a text, is refused."""
+    """``values`` as a list. Raises InvalidParameter for text and for anything that is not a collection."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InvalidParameter(f"{name} must be several, such as a list or a tuple, not {type(values).__name__}.")
+        raise InvalidParameter(f"{name} must be a collection, such as a list or a tuple, not {type(values).__name__}.")
     return list(values)
 
 
@@ -71,7 +71,7 @@ def keep(frozen: object, **checked: object) -> None:
 
 
 def _number(value: Any) -> float:
-    """``value`` as a float, NaN if it is none: every check above refuses NaN."""
+    """``value`` as a float, or NaN if it is not a number: every check above refuses NaN."""
     if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__") or getattr(value, "ndim", 0) > 0:
         return math.nan
     try:
@@ -81,6 +81,6 @@ def _number(value: Any) -> float:
 
 
 def _shown(value: object) -> str:
-    """The offending parameter, short enough for one line."""
+    """The value, short enough for one line."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,19 +1,19 @@
-"""What can go wrong, as types.
+"""The errors that tacit raises.
 
-Every error has a stable ``code``, says what is wrong, what is allowed and what to do, and shows no private value: public
-parameters (epsilon, a file name, a line number) may appear in a message, scores, ratings and features never.
+Every error has a stable ``code``, and a message that says what is wrong, what is allowed and what to do. A message may show
+public parameters (epsilon, a file name, a line number). It never shows a score, a rating or a feature.
 
 ```
 TacitError
 ├── InvalidParameter          a public parameter is outside its range        (also a ValueError)
 │   └── InvalidGuarantee      epsilon, delta or neighbours make no guarantee
-├── MixedUnits                guarantees that protect different things were to be added up
+├── MixedUnits                guarantees that protect different things cannot be added up
 ├── InvalidInput              private input of a mechanism has the wrong shape or is not finite (also a ValueError)
 │   └── InvalidFeatures       features outside their public domain: refused before any noise is drawn
-├── InvalidMessage            bytes or JSON from another party are not the message they should be   (also a ValueError)
+├── InvalidMessage            bytes or JSON from another party are not a valid message   (also a ValueError)
 ├── InvalidModel              a model gives scores that cannot be used, or a stored model cannot be read   (also a ValueError)
-│   └── NoLookAlikes          an algorithm that weighs look-alikes was given none
-├── InvalidData               a file or table does not hold what it should   (also a ValueError)
+│   └── NoLookAlikes          an algorithm that weighs look-alikes got no look-alikes
+├── InvalidData               a file or table has missing, malformed or contradictory content   (also a ValueError)
 │   ├── MissingColumn
 │   ├── DuplicateRatings
 │   └── RatingOutsideScale
@@ -23,19 +23,19 @@ TacitError
 ├── SystemNoiseUnavailable    the operating system gave no entropy
 ├── BudgetExhausted           a charge does not fit into what is left; nothing was charged
 ├── GuaranteeRefused          a guarantee that the subject's terms cannot charge
-├── Conflict                  an id that was used before, for something else
-├── ServerRefused             a server gave a final answer that is no message
-├── ServerUnavailable         a server does not answer, or asks to be asked later
+├── Conflict                  an id was used before with other content
+├── ServerRefused             a server rejected a request for good
+├── ServerUnavailable         a server does not answer, or asks you to try again later
 ├── ServiceFailed             a service could not start
 ├── TooFewEntities            too few entities are left for a sum to hide each of them; nothing was unmasked
-├── InconsistentShares        an entity dealt shares that do not give what it is committed to; there is no total
+├── InconsistentShares        an entity dealt shares that contradict its commitment; there is no total
 └── LedgerError
-    ├── LedgerMissing         there is no ledger at that place
-    ├── LedgerExists          there is one already
-    ├── LedgerUnavailable     it cannot be read or written now (disk full, read-only, busy, connection lost)
-    ├── LedgerDamaged         what it holds is not what was written
-    ├── LedgerBehind          it lacks entries that it once had (an old backup?)
-    └── LedgerTooNew          it was written by a later version
+    ├── LedgerMissing         there is no ledger at that address
+    ├── LedgerExists          there is already a ledger at that address
+    ├── LedgerUnavailable     the ledger cannot be read or written now (disk full, read-only, busy, connection lost)
+    ├── LedgerDamaged         the content of the ledger was changed after it was written
+    ├── LedgerBehind          the ledger lacks entries that it once had (an old backup?)
+    └── LedgerTooNew          a later version of tacit wrote the ledger
 ```
 """
 
@@ -88,7 +88,7 @@ class TacitError(Exception):
 
 
 class InvalidParameter(TacitError, ValueError):
-    """A public parameter is outside its range; the message names the parameter and what is allowed."""
+    """A public parameter is outside its range. The message names the parameter and the allowed values."""
 
     code = "invalid-parameter"
 
@@ -100,7 +100,7 @@ class InvalidGuarantee(InvalidParameter):
 
 
 class MixedUnits(TacitError):
-    """Guarantees that protect different things were to be added up."""
+    """Guarantees that protect different things cannot be added up."""
 
     code = "mixed-units"
 
@@ -118,7 +118,7 @@ class InvalidFeatures(InvalidInput):
 
 
 class InvalidMessage(TacitError, ValueError):
-    """Bytes or JSON from another party are not the message that they should be."""
+    """Bytes or JSON from another party are not a valid message of the expected type."""
 
     code = "invalid-message"
 
@@ -130,25 +130,25 @@ class InvalidModel(TacitError, ValueError):
 
 
 class NoLookAlikes(InvalidModel):
-    """An algorithm that weighs look-alikes was given none."""
+    """An algorithm that weighs look-alikes got no look-alikes."""
 
     code = "no-look-alikes"
 
 
 class InvalidData(TacitError, ValueError):
-    """A file or table does not hold what it should; the message names the file and the line, and no value."""
+    """A file or table has missing, malformed or contradictory content. The message names the file and line, never a value."""
 
     code = "invalid-data"
 
 
 class MissingColumn(InvalidData):
-    """A table lacks a column that its reader was told to read."""
+    """A table lacks a column that its reader needs."""
 
     code = "missing-column"
 
 
 class DuplicateRatings(InvalidData):
-    """A user rated an item twice, and nobody said which rating counts."""
+    """A user rated an item twice. Pass ``duplicates`` to choose which rating counts."""
 
     code = "duplicate-ratings"
 
@@ -166,7 +166,7 @@ class UnknownName(TacitError, LookupError):
 
 
 class MissingExtra(TacitError, ImportError):
-    """An optional package is not installed; the message names the extra that has it."""
+    """An optional package is not installed. The message names the extra that contains it."""
 
     code = "missing-extra"
 
@@ -184,9 +184,10 @@ class UnknownSubject(UnknownName):
 
 
 class BudgetExhausted(TacitError):
-    """A refused charge. The figures are exact decimals in the unit of the accounting: epsilon, rho or releases.
+    """A charge does not fit into the budget; nothing was charged.
 
-    ``measure`` names that unit. Where delta was what did not fit, it is "delta".
+    The figures are exact decimals. ``measure`` names their unit, which is that of the accounting: epsilon, rho or releases. If
+    delta is what does not fit, the unit is "delta".
     """
 
     code = "budget-exhausted"
@@ -208,19 +209,22 @@ class BudgetExhausted(TacitError):
 
 
 class GuaranteeRefused(TacitError):
-    """A guarantee that the subject's terms cannot charge: nothing was charged, nothing drawn."""
+    """The subject's terms cannot charge this guarantee; nothing was charged or drawn."""
 
     code = "guarantee-refused"
 
 
 class Conflict(TacitError):
-    """An id that was used before, for something else."""
+    """An id was used before with other content."""
 
     code = "conflict"
 
 
 class ServerRefused(TacitError):
-    """A final answer that is no message. ``problem`` is the server's own stable code; None where the answer is somebody else's."""
+    """A server rejected a request for good: do not repeat it.
+
+    ``problem`` is the server's stable code, or None if something between you and the server gave the answer.
+    """
 
     code = "server-refused"
 
@@ -230,7 +234,10 @@ class ServerRefused(TacitError):
 
 
 class ServerUnavailable(TacitError):
-    """No final answer. ``status`` is that of the last answer, None where there was none; ``retry_after`` is in seconds."""
+    """A server gave no final answer: try again later.
+
+    ``status`` is the HTTP status of the last answer, or None without an answer. ``retry_after`` is in seconds.
+    """
 
     code = "server-unavailable"
 
@@ -240,7 +247,7 @@ class ServerUnavailable(TacitError):
 
 
 class ServiceFailed(TacitError):
-    """A service could not start; its log says why."""
+    """A service could not start. Its log gives the reason."""
 
     code = "service-failed"
 
@@ -252,25 +259,25 @@ class TooFewEntities(TacitError):
 
 
 class InconsistentShares(TacitError):
-    """An entity dealt shares that do not give what it is committed to; there is no total."""
+    """An entity dealt shares that contradict its commitment; there is no total."""
 
     code = "inconsistent-shares"
 
 
 class LedgerError(TacitError):
-    """Something is wrong with a ledger; subclasses say what."""
+    """The base of all errors of a ledger."""
 
     code = "ledger-error"
 
 
 class LedgerMissing(LedgerError):
-    """There is no ledger at that place, and none is made by the way: a lost one must not look like a new one."""
+    """There is no ledger at that address. tacit never recreates one: a lost ledger would become a fresh budget."""
 
     code = "ledger-missing"
 
 
 class LedgerExists(LedgerError):
-    """There is a ledger at that place already."""
+    """There is already a ledger at that address."""
 
     code = "ledger-exists"
 
@@ -282,7 +289,7 @@ class LedgerUnavailable(LedgerError):
 
 
 class LedgerDamaged(LedgerError):
-    """What the ledger holds is not what was written."""
+    """The content of the ledger was changed after it was written."""
 
     code = "ledger-damaged"
 
@@ -294,6 +301,6 @@ class LedgerBehind(LedgerError):
 
 
 class LedgerTooNew(LedgerError):
-    """The ledger was written by a later version of tacit."""
+    """A later version of tacit wrote the ledger."""
 
     code = "ledger-too-new"

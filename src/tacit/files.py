@@ -68,12 +68,12 @@ def give(path: Path, *, like: Path, mode: int) -> None:
     Root may change the owner. Other users may only choose a group that they belong to; where they do not, the owner
     stays as it is.
     """
-    about = like.stat()
+    owner = like.stat()
     try:
-        os.chown(path, about.st_uid, about.st_gid)
+        os.chown(path, owner.st_uid, owner.st_gid)
     except PermissionError:
         with contextlib.suppress(PermissionError):
-            os.chown(path, -1, about.st_gid)
+            os.chown(path, -1, owner.st_gid)
     path.chmod(mode)
 
 

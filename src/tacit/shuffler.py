@@ -43,22 +43,22 @@ class Shuffler:
 
     def submit_many(self, reports: Iterable[ShuffledReport]) -> list[Settlement]:
         """Stores many reports in one transaction. The first report with a token counts; closed or full batches take no more."""
-        given = list(reports)
-        if not all(isinstance(report, ShuffledReport) for report in given):
+        submitted = list(reports)
+        if not all(isinstance(report, ShuffledReport) for report in submitted):
             raise InvalidMessage("a shuffler takes only ShuffledReports.")
-        outcomes = [Settlement.EXPIRED if _can_be_stored(report) else Settlement.CONFLICT for report in given]
+        outcomes = [Settlement.EXPIRED if _can_be_stored(report) else Settlement.CONFLICT for report in submitted]
         with self._lock:
-            taken = [
+            accepted = [
                 index
-                for index, report in enumerate(given)
+                for index, report in enumerate(submitted)
                 if outcomes[index] is Settlement.EXPIRED and self._reserve_room(report.batch)
             ]
-        letters = [(r.batch, r.group, r.item, r.token) for r in (given[index] for index in taken)]
-        for index, outcome in zip(taken, self._mail.add_many(letters), strict=True):
+        letters = [(r.batch, r.group, r.item, r.token) for r in (submitted[index] for index in accepted)]
+        for index, outcome in zip(accepted, self._mail.add_many(letters), strict=True):
             outcomes[index] = _settlement(outcome)
             if outcomes[index] is not Settlement.OK:
                 with self._lock:
-                    self._room[given[index].batch] += 1
+                    self._room[submitted[index].batch] += 1
         return outcomes
 
     def pass_on(self, batch: str) -> list[Batch]:
@@ -89,7 +89,7 @@ class Shuffler:
         self.close()
 
     def _reserve_room(self, batch: str) -> bool:
-        """Whether the batch takes one more report; if so, that place is taken."""
+        """Reserves room for one more report in the batch. Returns False if the batch is full."""
         if batch not in self._room:
             self._room[batch] = self._most - sum(self._mail.groups(batch).values())
         if self._room[batch] <= 0:
@@ -99,7 +99,7 @@ class Shuffler:
 
 
 def _can_be_stored(report: ShuffledReport) -> bool:
-    """Whether a ledger accepts its names. If not, it belongs to no offer and must not block the other reports."""
+    """Whether the ledger accepts the report's names. If not, it belongs to no offer and must not block other reports."""
     try:
         return bool(checked_name("a batch", report.batch) and checked_name("an item", report.item))
     except InvalidParameter:

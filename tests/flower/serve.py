@@ -8,7 +8,7 @@ from tacit.engines.settings import entity_settings, open_entity
 
 if __name__ == "__main__":
     settings = entity_settings(sys.argv[1])
-    mailbox, seen = Mailbox(settings.place("mailbox")), set[str]()
+    mailbox, seen = Mailbox(settings.path("mailbox")), set[str]()
     with open_entity(settings) as entity:
         while True:
             if names := {file.name for file in mailbox.inbox.iterdir()} - seen:

@@ -67,7 +67,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a curator's budget by number": (lambda: curator(budget=1), "Budget\\(epsilon="),
     "a slate larger than the catalogue": (lambda: curator().slate(k=21), "from 1 to 20, not 21"),
     "an epsilon as text": (lambda: curator().slate(k=2, epsilon="1"), "above 0, not '1'"),  # type: ignore[arg-type]
-    "one item to choose among": (lambda: curator().slate(k=2, among=5), "`among` must be several"),  # type: ignore[arg-type]
+    "one item to choose among": (lambda: curator().slate(k=2, among=5), "`among` must be a collection"),  # type: ignore[arg-type]
     "an unknown option": (lambda: curator().slate(k=2, colour=3), "further options: candidates"),
     "titles of a text": (lambda: curator().titles("Heat"), "a list or a tuple, not str"),
     "a release of one domain": (lambda: curator().release(), "curator.slate\\(\\)"),
@@ -75,7 +75,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a mask of numbers": (lambda: tacit.data.TwoDomains.by_items(RATINGS, [1, 2]), "20 true-or-false values"),
     "a scale by number": (lambda: tacit.data.from_arrays([1], [1], [3.0], scale=5), "STARS"),  # type: ignore[arg-type]
     "writing what is no ratings": (lambda: tacit.data.write(3, "x"), "write\\(ratings, path\\)"),  # type: ignore[arg-type]
-    "a catalogue of one": (lambda: entity(catalogue=5), "a catalogue must be several"),
+    "a catalogue of one": (lambda: entity(catalogue=5), "a catalogue must be a collection"),
     "a short key": (lambda: entity(key=b"short"), "32 bytes"),
     "bytes that are no message": (lambda: entity().answer(b"x"), "not a message of the protocol"),
     "a constant that no manifest has": (lambda: federate(colour=3), "it has catalogue, items, epsilon"),

@@ -46,7 +46,7 @@ NAMES = {
         blind eta_for select slot_of
     """,
     "tacit.engines": """
-        CoordinatorFolder Mailbox Settings entity_settings flower new_key open_entity read_catalogue read_key
+        CoordinatorFolder Mailbox SettingsFile entity_settings flower new_key open_entity read_catalogue read_key
         read_manifest read_public read_rows spark tuning_of
     """,
     "tacit.entity": """

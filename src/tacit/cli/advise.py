@@ -1,5 +1,4 @@
-"""``tacit advise``: which system and mode fit, what they promise, what you can expect, and the commands that run
-them."""
+"""``tacit advise``: recommends a system and mode, with their guarantee, the expected utility and the commands to run."""
 
 import math
 import re
@@ -16,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tacit.cli.output import check_different, check_json_target, console, write_json
+from tacit.cli.output import Json, check_different, check_json_target, console, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,22 +26,23 @@ _DELTA = 1e-6
 _COUNT = re.compile(r"[0-9]{1,18}|[0-9]{1,3}(,[0-9]{3}){1,5}")
 
 
-class Holder(StrEnum):  # as in tacit.evaluation.advice, which takes long to load
+class HolderOption(StrEnum):  # tacit.evaluation.advice.Holder, without loading that module
     device = "device"
     entity = "entity"
     curator = "curator"
 
 
-class Wants(StrEnum):
+class WantsOption(StrEnum):  # tacit.evaluation.advice.Wants
     item = "item"
     slate = "slate"
 
 
 def advise(
     holder: Annotated[
-        Holder | None,
+        HolderOption | None,
         typer.Option(
-            help="Who holds the raw data: each user's own device, several organisations (entity), or one trusted party (curator)."
+            help="The holder of the raw data: each user's own device, several organisations (entity), or one trusted party "
+            "(curator)."
         ),
     ] = None,
     must_see: Annotated[
@@ -54,15 +54,19 @@ def advise(
     domains: Annotated[
         int | None, typer.Option(min=1, max=2, help="2 if tastes are known in one domain and wanted in another.")
     ] = None,
-    wants: Annotated[Wants | None, typer.Option(help="One item for a user, or a slate that is shown as it is.")] = None,
+    wants: Annotated[
+        WantsOption | None, typer.Option(help="One item for a user, or a slate that is shown as it is.")
+    ] = None,
     releases: Annotated[
         int | None,
         typer.Option(metavar="N", help="The number of answers, impressions, slates or models in the period of epsilon."),
     ] = None,
     items: Annotated[int | None, typer.Option(metavar="N", help="The approximate number of items.")] = None,
     users: Annotated[int | None, typer.Option(metavar="N", help="The approximate number of users.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="What one user may lose in the period, in nats.")] = None,
-    delta: Annotated[float, typer.Option(help="The delta of the guarantee; 0 if none is allowed.")] = _DELTA,
+    epsilon: Annotated[
+        float | None, typer.Option(help="The privacy loss that you allow for one user in the period, in nats.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="The delta of the guarantee; 0 asks for pure epsilon.")] = _DELTA,
     entities: Annotated[
         int | None, typer.Option(metavar="N", help="With --holder entity: the number of organisations.")
     ] = None,
@@ -73,115 +77,115 @@ def advise(
             help="Use the figures of your own report (`tacit report --json FILE`) instead of those that come with tacit.",
         ),
     ] = None,
-    json_file: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write JSON to FILE and print nothing; - is standard output."),
-    ] = None,
+    json_file: Json = None,
 ) -> None:  # fmt: skip
     """Recommend a system and mode for your situation: what they promise, what you can expect, and the commands to run.
 
-    On a terminal it asks for what you did not give. It reads no ratings, and writes and charges nothing.
+    On a terminal it asks for missing options. It reads no ratings, and writes and charges nothing.
     """
 
-    from tacit.evaluation.advice import advise as advised
-    from tacit.evaluation.advice import measured
+    from tacit.evaluation.advice import Situation, measured
+    from tacit.evaluation.advice import advise as advise_on
     from tacit.evaluation.advice.measured import curves_in
 
     check_json_target(json_file)
     check_different({"--report": report, "--json": json_file})
-    told: dict[str, Any] = {
+    answers: dict[str, Any] = {
         "holder": holder, "entities": entities, "must_see": must_see, "domains": domains, "wants": wants, "users": users,
         "items": items, "releases": releases, "epsilon": epsilon,
     }  # fmt: skip
-    asked = _completed(told)
-    at = _situation(told, delta)
+    is_interactive = _complete(answers)
+    situation = Situation(
+        holder=answers["holder"], entities=answers["entities"], server_sees_choice=answers["must_see"],
+        two_domains=answers["domains"] == 2, wants=answers["wants"], users=answers["users"], items=answers["items"],
+        releases=answers["releases"], epsilon=answers["epsilon"], delta=delta,
+    )  # fmt: skip
     if report is not None:
         curves, source, origin = curves_in(report), None, str(report)
     else:
-        kept = measured()
-        curves, source = kept.curves, {"command": kept.command, "date": kept.date, "seed": kept.seed}
-        origin = f"`{kept.command}` of {kept.date}, seed {kept.seed}"
-    found = advised(at, curves)
+        figures = measured()
+        curves, source = figures.curves, {"command": figures.command, "date": figures.date, "seed": figures.seed}
+        origin = f"`{figures.command}` of {figures.date}, seed {figures.seed}"
+    advice = advise_on(situation, curves)
     if json_file is not None:
-        write_json(json_file, {**found.to_json(), "measured": source, "again": again(at)})
+        write_json(json_file, {**advice.to_json(), "measured": source, "again": _command_for(situation)})
         return
-    print_advice(console(), found, origin)
-    if asked:
-        typer.echo(f"\nTo get the same advice again: {again(at)}")
+    print_advice(console(), advice, origin)
+    if is_interactive:
+        typer.echo(f"\nTo get the same advice again: {_command_for(situation)}")
 
 
-def again(at: "Situation") -> str:
-    """The command line that gives the same advice."""
+def _command_for(situation: "Situation") -> str:
+    """The command line that gives the advice for a situation without questions."""
     words = [
-        "tacit", "advise", "--holder", at.holder.value, *(["--entities", str(at.entities)] if at.entities else []),
-        "--must-see-choice" if at.server_sees_choice else "--need-not-see", "--domains", "2" if at.two_domains else "1",
-        "--wants", at.wants.value, "--releases", str(at.releases), "--items", str(at.items), "--users", str(at.users),
-        "--epsilon", f"{at.epsilon!r}", *([] if at.delta == _DELTA else ["--delta", f"{at.delta!r}"]),
+        "tacit", "advise", "--holder", situation.holder.value,
+        *(["--entities", str(situation.entities)] if situation.entities else []),
+        "--must-see-choice" if situation.server_sees_choice else "--need-not-see",
+        "--domains", "2" if situation.two_domains else "1", "--wants", situation.wants.value,
+        "--releases", str(situation.releases), "--items", str(situation.items), "--users", str(situation.users),
+        "--epsilon", f"{situation.epsilon!r}",
+        *([] if situation.delta == _DELTA else ["--delta", f"{situation.delta!r}"]),
     ]  # fmt: skip
     return shlex.join(words)
 
 
 _NEEDED = {"holder": "--holder", "users": "--users", "items": "--items", "epsilon": "--epsilon"}
-_USUAL: dict[str, Any] = {"must_see": False, "domains": 1, "wants": Wants.item, "releases": 1}
+_DEFAULTS: dict[str, Any] = {"must_see": False, "domains": 1, "wants": WantsOption.item, "releases": 1}
 _RELEASES = {
-    Holder.device: "How many answers or impressions in the period that the epsilon is for (a month, a day)?",
-    Holder.entity: "How many runs (models, or slates of each organisation) in the period that the epsilon is for?",
-    Holder.curator: "How many slates or models in the period that the epsilon is for?",
+    HolderOption.device: "How many answers or impressions in the period that the epsilon is for (a month, a day)?",
+    HolderOption.entity: "How many runs (models, or slates of each organisation) in the period that the epsilon is for?",
+    HolderOption.curator: "How many slates or models in the period that the epsilon is for?",
 }
 
 
-def _completed(told: dict[str, Any]) -> bool:
-    """Asks for missing answers on a terminal; otherwise raises an error that names the missing options."""
-    missing = [option for name, option in _NEEDED.items() if told[name] is None]
-    if told["holder"] is Holder.entity and told["entities"] is None:
+def _complete(answers: dict[str, Any]) -> bool:
+    """Fills in missing answers, with defaults if all needed options were given. Returns whether it had to ask.
+
+    Raises BadParameter with the missing options if there is no terminal to ask on.
+    """
+    missing = [option for name, option in _NEEDED.items() if answers[name] is None]
+    if answers["holder"] is HolderOption.entity and answers["entities"] is None:
         missing.append("--entities")
     if not missing:
-        told.update({name: usual for name, usual in _USUAL.items() if told[name] is None})
+        answers.update({name: default for name, default in _DEFAULTS.items() if answers[name] is None})
         return False
     if not sys.stdin.isatty():
         raise typer.BadParameter(f"there is no terminal to ask on: give {', '.join(missing)}.")
-    _ask(told)
+    _ask(answers)
     return True
 
 
-def _ask(told: dict[str, Any]) -> None:
+def _ask(answers: dict[str, Any]) -> None:
     """Asks on standard error; standard output is for the advice."""
 
-    def ask(name: str, text: str, usual: str, read: Callable[[str], Any]) -> None:
-        if told[name] is None:
-            told[name] = typer.prompt(text, default=usual, value_proc=read, err=True)
+    def ask(name: str, text: str, default: str, read: Callable[[str], Any]) -> None:
+        if answers[name] is None:
+            answers[name] = typer.prompt(text, default=default, value_proc=read, err=True)
 
     from tacit.evaluation.advice.situation import MOST
     from tacit.messages.federated_prototypes.manifest import MOST_ENTITIES
 
     typer.echo("Orders of magnitude are enough; press Enter for the value in brackets.\n", err=True)
-    who = "Who holds the raw data: each user's own device, several organisations (entity), or one trusted curator?"
-    ask("holder", who, Holder.device.value, _one_of(Holder))
-    if told["holder"] is Holder.entity:
-        most = min(MOST_ENTITIES, told["users"] or MOST_ENTITIES)
+    holder = "Who holds the raw data: each user's own device, several organisations (entity), or one trusted curator?"
+    ask("holder", holder, HolderOption.device.value, _one_of(HolderOption))
+    if answers["holder"] is HolderOption.entity:
+        most = min(MOST_ENTITIES, answers["users"] or MOST_ENTITIES)
         ask("entities", "How many organisations?", str(min(10, most)), _whole(1, most))
     ask("must_see", "Must a server see, count or bill what was shown? yes or no", "no", _yes)
-    ask(
-        "domains",
-        "Domains: 2 if tastes are known in one (films) and wanted in another (books), else 1",
-        "1",
-        _one_or_two,
-    )
-    ask(
-        "wants",
-        "What is wanted: one item for a user, or a slate that is shown as it is?",
-        Wants.item.value,
-        _one_of(Wants),
-    )
-    fewest = told["entities"] or 1  # every organisation has a user
+    domains = "Domains: 2 if tastes are known in one (films) and wanted in another (books), else 1"
+    ask("domains", domains, "1", _whole(1, 2))
+    wants = "What do users need: one item, or a slate that is shown as it is?"
+    ask("wants", wants, WantsOption.item.value, _one_of(WantsOption))
+    fewest = answers["entities"] or 1  # every organisation has a user
     ask("users", "How many users in all?", str(max(5000, fewest)), _whole(fewest, MOST))
     ask("items", "How many items?", "4000", _whole(1, MOST))
-    ask("releases", _RELEASES[told["holder"]], "1", _whole(1, MOST))
-    ask("epsilon", "What may one user lose in that period, in nats (1 is cautious, 10 is much)?", "1", _above_zero)
+    ask("releases", _RELEASES[answers["holder"]], "1", _whole(1, MOST))
+    loss = "How much privacy loss do you allow for one user in that period, in nats (1 is cautious, 10 is much)?"
+    ask("epsilon", loss, "1", _above_zero)
 
 
 def _one_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
-    """Reads one of these words; on any other answer the question is asked again, as below."""
+    """Reads one of these words. Like the readers below it raises BadParameter, and typer then asks again."""
 
     def read(text: str) -> StrEnum:
         if text.strip() in list(kind):
@@ -206,7 +210,7 @@ def _above_zero(text: str) -> float:
     try:
         if 0.0 < (number := float(text)) < math.inf:
             return number
-    except ValueError:  # also 0,5: a comma may separate thousands or a fraction
+    except ValueError:  # also for 0,5: a comma may separate thousands or a fraction
         pass
     raise typer.BadParameter("answer with a number above 0, such as 1 or 0.5.")
 
@@ -215,22 +219,6 @@ def _yes(text: str) -> bool:
     if (word := text.strip().lower()) in ("y", "yes", "n", "no"):
         return word.startswith("y")
     raise typer.BadParameter("answer with yes or no.")
-
-
-def _one_or_two(text: str) -> int:
-    if text.strip() in ("1", "2"):
-        return int(text)
-    raise typer.BadParameter("answer with 1 or 2.")
-
-
-def _situation(told: dict[str, Any], delta: float) -> "Situation":
-    from tacit.evaluation.advice import Situation
-
-    return Situation(
-        holder=told["holder"], entities=told["entities"], server_sees_choice=told["must_see"], two_domains=told["domains"] == 2,
-        wants=told["wants"], users=told["users"], items=told["items"], releases=told["releases"],
-        epsilon=told["epsilon"], delta=delta,
-    )  # fmt: skip
 
 
 def print_advice(to: "Console", advice: "Advice", origin: str) -> None:
@@ -246,7 +234,7 @@ def print_advice(to: "Console", advice: "Advice", origin: str) -> None:
             [f"{'' if same else 'in all: '}{advice.guarantee}", *([] if same else [f"each: {advice.each}"])],
         )
     if advice.expected is not None:
-        _expected(to, advice.expected, origin)
+        _print_expectation(to, advice.expected, origin)
     if advice.baseline:
         _lines(to, "Costs no privacy", [advice.baseline])
     _lines(to, "Why so", advice.reasons)
@@ -262,18 +250,18 @@ def print_advice(to: "Console", advice: "Advice", origin: str) -> None:
     to.print(f"More: {advice.page}", highlight=False)
 
 
-def _expected(to: "Console", found: "Expectation", origin: str) -> None:
-    curve = found.curve
+def _print_expectation(to: "Console", expected: "Expectation", origin: str) -> None:
+    curve = expected.curve
     table = Table(box=None, pad_edge=False)
     for name in ("", "method", "value", "stderr"):
         table.add_column(name, justify="left" if name in ("", "method") else "right")
     rows = [
         ("learns nothing", curve.nothing.method, curve.nothing.value, curve.nothing.stderr),
         (
-            f"private, {curve.measured_in} = {found.private.epsilon:.3g}",
-            found.method,
-            found.private.value,
-            found.private.stderr,
+            f"private, {curve.measured_in} = {expected.private.epsilon:.3g}",
+            expected.method,
+            expected.private.value,
+            expected.private.stderr,
         ),
         ("not private", curve.plain.method, curve.plain.value, curve.plain.stderr),
     ]
@@ -281,23 +269,23 @@ def _expected(to: "Console", found: "Expectation", origin: str) -> None:
         table.add_row(row, method, f"{value:.4g}", "" if error is None else f"{error:.2g}")
     _lines(to, "Expected", [f"{curve.metric}: {curve.unit}, {curve.better} is better"])
     to.print(Padding(table, (0, 0, 0, 2), expand=False), highlight=False)
-    share = "" if found.share is None else f"{found.share:.0%} of the way from nothing to everything. "
-    _lines(to, "", [f"{share}From {curve.world}; {origin}.", *found.notes])
+    share = "" if expected.share is None else f"{expected.share:.0%} of the way from nothing to everything. "
+    _lines(to, "", [f"{share}From {curve.world}; {origin}.", *expected.notes])
 
 
 def _lines(to: "Console", title: str, lines: Iterable[str]) -> None:
-    """Prints sentences, wrapped; nothing if there are none."""
-    found = list(lines)
-    if found and title:
+    """Prints sentences, wrapped, under a title. Without sentences it prints nothing."""
+    sentences = list(lines)
+    if sentences and title:
         to.print(f"\n[bold]{title}[/bold]", highlight=False)
-    for line in found:
-        to.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+    for sentence in sentences:
+        to.print(Padding(Text(sentence), (0, 0, 0, 2), expand=False))
 
 
 def _verbatim(to: "Console", title: str, lines: Iterable[str]) -> None:
-    """Prints lines to copy, which are never wrapped."""
-    found = list(lines)
-    if found:
+    """Prints lines to copy, never wrapped, under a title. Without lines it prints nothing."""
+    commands = list(lines)
+    if commands:
         to.print(f"\n[bold]{escape(title)}[/bold]", highlight=False)
-    for line in found:
-        to.print(Text(f"  {line}"), soft_wrap=True, highlight=False)
+    for command in commands:
+        to.print(Text(f"  {command}"), soft_wrap=True, highlight=False)

@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.output import check_json_target, console, write_json
+from tacit.cli.output import check_json_target, console, progress_bar, write_json
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from tacit.audit import AuditReport, Finding
 
 
@@ -23,9 +21,9 @@ def audit(
         typer.Option("--json", metavar="FILE", help="Write the findings as JSON to FILE; - is standard output."),
     ] = None,
 ) -> None:
-    """Compare what every mechanism claims with what it loses, and catch its broken twins.
+    """Compare the loss that every mechanism claims with the loss that the audit finds, and catch its broken twins.
 
-    Small domains are enumerated, samplers are tested against their laws, whole releases are bounded from outside.
+    The audit enumerates small domains, tests samplers against their laws, and bounds the loss of whole releases from below.
 
     An audit can refute a claim; it never proves one. The exit status is 1 if a claim fails or a twin escapes.
     """
@@ -44,9 +42,11 @@ def audit(
 
 def run_audit(mechanisms: list[str] | None = None) -> "AuditReport":
     """Audits the named mechanisms, or all, with a progress bar on standard error."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+
     from tacit.audit import suite
 
-    with _progress() as bar:
+    with progress_bar(BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")) as bar:
         task = bar.add_task("", total=None)
         return suite.run(
             mechanisms,
@@ -66,16 +66,16 @@ def _show(report: "AuditReport") -> None:
             overflow="fold",
             no_wrap=column in ("mechanism", "by", "loss", "slack"),
         )
-    last = ""
+    previous = ""
     for finding in report.mechanisms:
-        if last and finding.name != last:
+        if previous and finding.name != previous:
             table.add_section()
         verdict = "[green]holds[/]" + _tightness(finding) if finding.holds else "[bold red]FAILS[/]"
         loss = f"{'>= ' if finding.by == 'empirical' else ''}{finding.loss:.6g}"
         slack = "" if finding.by != "exact" else "0" if finding.tight else f"{finding.slack:.3g}"
-        name = finding.name if finding.name != last else ""
+        name = finding.name if finding.name != previous else ""
         table.add_row(name, finding.case, _claim(finding), finding.by.value, loss, slack, verdict)
-        last = finding.name
+        previous = finding.name
     terminal.print(table)
     twins = Table(title="Broken twins", title_justify="left")
     for column in ("twin", "of", "fault", "claim", "by", "loss", "verdict"):
@@ -90,9 +90,9 @@ def _show(report: "AuditReport") -> None:
         loss = f"{'>= ' if twin.finding.by == 'empirical' else ''}{twin.finding.loss:.4g}"
         twins.add_row(twin.name, twin.of, twin.fault, _claim(twin.finding), twin.finding.by.value, loss, verdict)
     terminal.print(twins)
-    held, caught = sum(f.holds for f in report.mechanisms), sum(twin.caught for twin in report.twins)
+    holding, caught = sum(claim.holds for claim in report.mechanisms), sum(twin.caught for twin in report.twins)
     terminal.print(
-        f"{held} of {len(report.mechanisms)} claims hold, {caught} of {len(report.twins)} broken twins are caught."
+        f"{holding} of {len(report.mechanisms)} claims hold, {caught} of {len(report.twins)} broken twins are caught."
         " An audit can refute a claim; it never proves one."
     )
 
@@ -108,17 +108,3 @@ def _tightness(finding: "Finding") -> str:
 def _claim(finding: "Finding") -> str:
     delta = f", delta {finding.guarantee.delta:.0e}" if finding.guarantee.delta and finding.measure == "epsilon" else ""
     return f"{finding.measure.value} {finding.claimed:.4g}{delta}"
-
-
-def _progress() -> "Progress":
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    bars = console(stderr=True)
-    return Progress(
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-        console=bars,
-        transient=True,
-        disable=not bars.is_terminal,
-    )

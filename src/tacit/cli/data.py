@@ -1,4 +1,4 @@
-"""``tacit data``: what there is, what is in it, and a way in for other files."""
+"""``tacit data``: list data sets, describe them, and import other files."""
 
 import json
 from dataclasses import asdict
@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from tacit.cli.output import console
 
+if TYPE_CHECKING:
     from tacit.data import DataSet
 
 app = typer.Typer(help="List, describe and import ratings.", no_args_is_help=True)
 
 _LAYOUTS = (
-    "Folders are read by their layout: MovieLens (100K, 1M, 10M, latest and 25M), Amazon films and books, Open Bandit, eICU demo.\n"
-    "Any other CSV, TSV or Parquet file: tacit data import."
+    "tacit recognises folders by their layout: MovieLens (100K, 1M, 10M, latest and 25M), Amazon films and books, Open Bandit, "
+    "eICU demo.\nFor any other CSV, TSV or Parquet file use: tacit data import."
 )
-_WIDTH = 140  # of what goes to a file or another program, which have no width of their own
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
 
 
-class Duplicates(StrEnum):
+class DuplicatesOption(StrEnum):  # tacit.data.Duplicates for a command line
     error = "error"
     latest = "latest"
     mean = "mean"
@@ -31,7 +30,7 @@ class Duplicates(StrEnum):
 
 @app.command("list", epilog="Example: tacit data list --json")
 def list_data(as_json: AsJson = False) -> None:
-    """List the data sets that are known by name, and whether they are ready to use."""
+    """List the data sets that tacit knows by name, and whether they are ready to use."""
     from tacit.data import available
 
     entries = available()
@@ -45,11 +44,11 @@ def list_data(as_json: AsJson = False) -> None:
     table.add_column("name", no_wrap=True)
     table.add_column("ready", no_wrap=True)
     table.add_column("what")
-    table.add_column("where", overflow="fold")  # a path is of use only as a whole
+    table.add_column("where", overflow="fold")  # never cut a path
     for entry in entries:
         table.add_row(escape(entry.name), "yes" if entry.ready else "no", entry.summary, escape(entry.where))
-    _console().print(table)
-    _console().print(_LAYOUTS, soft_wrap=True)
+    console().print(table)
+    console().print(_LAYOUTS, soft_wrap=True)
 
 
 @app.command("describe", epilog="Example: tacit data describe movielens-small")
@@ -59,11 +58,10 @@ def describe_data(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Show sizes, scale, times and licence of a data set. Exact figures: for the holder of the data, not for
-    release."""
+    """Show sizes, scale, times and licence of a data set. The figures are exact: do not release them."""
     from tacit.data import load
 
-    with _console(stderr=True).status(f"Reading {data}"):
+    with console(stderr=True).status(f"Reading {data}"):
         facts = _facts(load(data))
     if as_json:
         _print_json(facts)
@@ -86,15 +84,17 @@ def import_data(
     out: Annotated[Path, typer.Option(help="The Parquet file to write.", dir_okay=False, metavar="X.parquet")],
     time: Annotated[str | None, typer.Option(help="The column that holds the time, if any.", metavar="COL")] = None,
     step: Annotated[float | None, typer.Option(help="The step of the scale, such as 0.5 for half stars.")] = None,
-    duplicates: Annotated[Duplicates, typer.Option(help="Two ratings of one item by one user.")] = Duplicates.error,
+    duplicates: Annotated[
+        DuplicatesOption, typer.Option(help="What to do if a user rated an item more than once.")
+    ] = DuplicatesOption.error,
     separator: Annotated[
         str | None, typer.Option(help="One ASCII character; by default a comma, for .tsv a tab.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="What to call the data; by default as the file.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the output file if it is there.")] = False,
+    name: Annotated[str | None, typer.Option(help="The name of the data; by default that of the file.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a file of ratings and write it as one Parquet file, whole or not at all."""
+    """Check a file of ratings and write it as one Parquet file, completely or not at all."""
     from tacit.data import Scale, read_table, write
     from tacit.errors import InvalidParameter
 
@@ -103,7 +103,7 @@ def import_data(
     if not out.parent.is_dir():
         raise typer.BadParameter(f"the folder {out.parent} does not exist.", param_hint="--out")
     if out.exists() and not force:
-        raise typer.BadParameter(f"{out} is there already; --force replaces it.", param_hint="--out")
+        raise typer.BadParameter(f"{out} exists already; --force replaces it.", param_hint="--out")
     if separator is not None and (len(separator) != 1 or not separator.isascii()):
         raise typer.BadParameter("it must be one ASCII character.", param_hint="--separator")
     option = "--scale"
@@ -113,7 +113,7 @@ def import_data(
         allowed = Scale(*scale, step)
     except InvalidParameter as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
-    with _console(stderr=True).status(f"Reading {file}") as status:
+    with console(stderr=True).status(f"Reading {file}") as status:
         ratings = read_table(
             file,
             user=user,
@@ -153,7 +153,7 @@ def _facts(data: "DataSet") -> dict[str, Any]:
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
-    """One column of values, or two side by side for two domains."""
+    """Prints one column of values, or two side by side for two domains."""
     from rich.table import Table
 
     sides = {name: part for name, part in facts.items() if isinstance(part, dict)}
@@ -163,7 +163,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
             table.add_row(name.replace("_", " "), _shown(value))
     for name in next(iter(sides.values()), {}):
         table.add_row(name.replace("_", " "), *(_shown(part[name]) for part in sides.values()))
-    _console().print(table)
+    console().print(table)
 
 
 def _shown(value: object) -> str:
@@ -178,10 +178,3 @@ def _shown(value: object) -> str:
 
 def _print_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-def _console(stderr: bool = False) -> "Console":
-    from rich.console import Console
-
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=_WIDTH)

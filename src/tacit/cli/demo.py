@@ -35,12 +35,12 @@ def demo(
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no page.")] = False,
     json_file: Annotated[
         str | None,
-        typer.Option("--json", help="Also write what was shown as JSON; - is standard output.", metavar="FILE"),
+        typer.Option("--json", help="Also write all results as JSON; - is standard output.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Run all five systems end to end on real ratings: what left each party, what is promised, and what that is worth.
+    """Run all five systems on real ratings: what left each party, what is promised, and how useful the result is.
 
-    Then every claim is audited. It takes some minutes. The exit status is 1 if a claim fails or a broken twin escapes.
+    It then audits every claim. It takes some minutes. The exit status is 1 if a claim fails or a broken twin escapes.
     """
     from tacit.cli.demo_tables import print_audit, print_closing, print_data, print_demonstration, print_next
     from tacit.evaluation.demonstration.all import SYSTEMS, demonstrations
@@ -70,7 +70,8 @@ def demo(
 
 
 def demonstrate(data: str | None, systems: Collection[str]) -> "tuple[tuple[Demonstration, ...], dict[str, str]]":
-    """Runs each of these systems once, with a progress bar on standard error. Also returns why systems were skipped."""
+    """Runs each of these systems once, with a progress bar on standard error. Returns the results, and the reason for each
+    skipped system."""
     from tacit.evaluation.demonstration.all import demonstrations
 
     with steps(console(stderr=True), tuple(systems)) as show:
@@ -78,7 +79,7 @@ def demonstrate(data: str | None, systems: Collection[str]) -> "tuple[tuple[Demo
 
 
 def _check_page(out: str, json_file: str | None) -> str:
-    """Checks the page before any work. Returns why none will be written if the extra `report` is missing."""
+    """Checks the page before any work. If the extra `report` is missing, no page can be written; returns that reason."""
     from tacit.errors import MissingExtra
     from tacit.evaluation.report import require_report
 
@@ -106,7 +107,7 @@ def _load(data: str | None) -> "Ratings":
 def _run_audit(show: Callable[[str, str], None]) -> "AuditReport":
     from tacit.audit import suite
 
-    show(AUDIT, "every claim, and every broken twin")
+    show(AUDIT, "every claim and every broken twin")
     return suite.run(None, progress=lambda done, total, name: show(AUDIT, f"{name} ({done} of {total})"))
 
 

@@ -1,4 +1,4 @@
-"""``tacit entity``, one organisation's part in a federation, and ``tacit federate``, the coordinator's.
+"""``tacit entity``: an organisation takes part in a federation. ``tacit federate``: the coordinator runs it.
 
 Both work on plain files. Each call is a new process; the folders are the only memory.
 """
@@ -6,6 +6,7 @@ Both work on plain files. Each call is a new process; the folders are the only m
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,8 +40,8 @@ def keys(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file for the private key. It must not exist yet.")],
     json_file: Json = None,
 ) -> None:
-    """Draw a key pair: the private key to FILE, readable by you only, and the public key to FILE.pub. Coordinators need
-    one, too."""
+    """Draw a key pair: the private key goes to FILE, readable by you only, and the public key to FILE.pub. Entities and
+    coordinators need one."""
     from tacit.engines.folders import new_key
 
     check_json_target(json_file)
@@ -49,7 +50,7 @@ def keys(
     if json_file is not None:
         write_json(json_file, {"private": str(file), "public": public})
     else:
-        typer.echo(f"Private key in {file}: keep it, and show it to nobody.")
+        typer.echo(f"Private key in {file}: keep it secret, and keep a copy.")
         typer.echo(f"Public key in {file}.pub; others check your signatures with it: {public}")
 
 
@@ -79,7 +80,7 @@ def release(
     if watch is not None and not math.isfinite(watch):
         raise typer.BadParameter("--watch needs a number of seconds.")
     own = entity_settings(settings)
-    mailbox, printed = Mailbox(own.place("mailbox")), set[str]()
+    mailbox, printed = Mailbox(own.path("mailbox")), set[str]()
 
     def answer() -> "Answers":
         with open_entity(own) as entity:  # closed between two checks: a watcher holds neither the ledger nor rows
@@ -99,20 +100,21 @@ def release(
         typer.echo(f"{counted(len(handled), 'message')}; replies are in {mailbox.outbox}.\n{statement}")
     no_model = watch is not None and not any(message.brought_model for message in handled)
     if no_model:
-        typer.echo("tacit: no model has come.", err=True)
-    # A watch waits for a model. Anybody who can put junk into the inbox must not be able to turn its success into a failure.
+        typer.echo("tacit: no model has arrived.", err=True)
+    # A watch succeeds with a new model, even if the inbox also holds junk: others may put files there.
     if no_model or (watch is None and any(message.outcome == "refused" for message in handled)):
         raise typer.Exit(1)
 
 
 def _watch(mailbox: "Mailbox", answer: "Callable[[], Answers]", every: float, longest: float | None) -> "Answers":
-    """Answers whenever the inbox changes or time may cure a refusal, until a new model arrives or the time is over."""
-    end, seen = math.inf if longest is None else time.monotonic() + longest, None
+    """Answers whenever the inbox changes or a refused message may be answered later, until a new model arrives or the time
+    is over."""
+    end, answered_state = math.inf if longest is None else time.monotonic() + longest, None
     while True:
         state = mailbox.state()
-        if state != seen:
+        if state != answered_state:
             handled, statement = answer()
-            seen = None if any(message.again for message in handled) else state
+            answered_state = None if any(message.again for message in handled) else state
         left = end - time.monotonic()
         if left <= 0.0 or any(message.brought_model for message in handled):
             return handled, statement
@@ -121,9 +123,9 @@ def _watch(mailbox: "Mailbox", answer: "Callable[[], Answers]", every: float, lo
 
 @app.command("show", epilog="Example: tacit entity show north.toml")
 def show_manifests(settings: Settings, json_file: Json = None) -> None:
-    """Show what the manifests in the mailbox's inbox ask for: the guarantee, with whom, at what cost. Charges nothing.
+    """Show each manifest in the mailbox's inbox: its guarantee, its roster and its cost. Charges nothing.
 
-    The entities that you know are listed as `peers` in the policy. The exit status is 1 if a manifest would be refused.
+    List the entities that you know as `peers` in your policy. The exit status is 1 if a manifest would be refused.
     """
     from tacit.engines.folders import Mailbox, messages_in, read_message
     from tacit.engines.settings import entity_settings, open_entity
@@ -135,7 +137,7 @@ def show_manifests(settings: Settings, json_file: Json = None) -> None:
     outlooks: list[Outlook] = []
     unreadable: dict[str, str] = {}
     with open_entity(own) as entity:
-        for file in sorted(messages_in(Mailbox(own.place("mailbox")).inbox)):
+        for file in sorted(messages_in(Mailbox(own.path("mailbox")).inbox)):
             try:
                 message = read_message(file)
                 if open_frame(message).header.get("kind") == "manifest":
@@ -184,7 +186,7 @@ def leave(
         str, typer.Option(metavar="ID", help="The run's id; `tacit federate show` and the file names show it.")
     ],
 ) -> None:
-    """Leave a run that was given up: its secrets are deleted, and nothing new is answered. Charges stay charged."""
+    """Leave a run that was given up: delete its secrets and answer it no more. Charges stay charged."""
     from tacit.engines.settings import entity_settings, open_entity
 
     with open_entity(entity_settings(settings)) as entity:
@@ -203,10 +205,9 @@ def fit(
     seed: Annotated[int, typer.Option(min=0, help="The seed that draws the held-out cells of the gate.")] = 1,
     report: Annotated[bool, typer.Option("--report", help="Also print the result of the gate. It is private.")] = False,
 ) -> None:
-    """Fit your own users, with the shared model unless a test on held-out cells speaks against it. Everything stays
-    inside.
+    """Fit your own users. The shared model is used unless a test on held-out cells speaks against it.
 
-    The file holds recommendations computed from your users' rows: no guarantee covers them outside your organisation.
+    The file holds recommendations computed from your users' rows. Keep it inside your organisation: no guarantee covers it.
     """
     import numpy as np
 
@@ -225,13 +226,13 @@ def fit(
 
 
 def gate_lines(fitted: "LocalFit | BlendedFit") -> Iterator[str]:
-    """What the gate took, the scores on held-out cells, and the scores of the controls. All of it is private.
+    """The choice of the gate, the scores on held-out cells, and the scores of the controls. All of it is private.
 
-    A blend is taken if nothing speaks against it. Whether the release carries information, only the controls tell.
+    The gate takes a blend if no score speaks against it. Only the controls show whether the release carries information.
     """
     from tacit.entity.fit import BlendReport, GateReport
 
-    taken = {
+    names = {
         "local": "your own rows alone",
         "blend": "the blend of your own rows with the shared model",
         "global": "the shared factors",
@@ -239,16 +240,16 @@ def gate_lines(fitted: "LocalFit | BlendedFit") -> Iterator[str]:
     yield "The gate (private: computed from your users' rows without noise; do not show it to anybody)"
     report = fitted.report
     if isinstance(report, BlendReport):
-        yield f"  taken: {taken['blend' if report.keeps_blend else 'local']}"
+        yield f"  taken: {names['blend' if report.keeps_blend else 'local']}"
         apart = f"; blend less own rows {report.difference:+.4f} ± {report.stderr:.4f}" if report.compared > 1 else ""
         measure = f"NDCG of 20 items, higher is better; {counted(report.compared, 'user')}"
         yield from _score_lines(report.means, measure, "the blend", report.informative, apart)
     elif isinstance(report, GateReport):
-        yield f"  taken: {taken[report.chosen]}"
+        yield f"  taken: {names[report.chosen]}"
         measure = f"{report.measure}, lower is better; {counted(report.cells, 'cell')}"
         yield from _score_lines(report.scores, measure, "the shared factors", report.informative)
     else:
-        yield f"  taken: {taken['local']}"
+        yield f"  taken: {names['local']}"
         yield "  held out: nothing; the shared model carries no information at this budget"
 
 
@@ -282,8 +283,8 @@ def open_run(
 ) -> None:
     """Fix and sign all public constants of a run, and put the manifest for every entity into FOLDER/outbox.
 
-    Equal settings are the same run, with the same id: entities send the same replies again. To start another run,
-    change `title`.
+    Equal settings give the same run with the same id, and entities send the same replies again. To start another run, change
+    `title`.
     """
     from tacit.engines.coordinator import CoordinatorFolder
     from tacit.engines.settings import read_manifest
@@ -319,11 +320,10 @@ def step(
         run.give_up(secret)
         _print_run(run, json_file)
         return
-    _, taken = run.step(secret, close=close)
-    done = {"accepted": taken.accepted, "rejected": taken.rejected, "closed": taken.closed}
-    _print_run(run, json_file, done)
+    _, report = run.step(secret, close=close)
+    _print_run(run, json_file, asdict(report))
     if json_file is None:
-        for name, code in taken.rejected.items():
+        for name, code in report.rejected.items():
             typer.echo(f"tacit: rejected {name}: {code}", err=True)
 
 
@@ -336,10 +336,10 @@ def show_run(folder: Folder, json_file: Json = None) -> None:
     _print_run(CoordinatorFolder(folder), json_file)
 
 
-def _print_run(run: "CoordinatorFolder", json_file: str | None, done: dict[str, Any] | None = None) -> None:
+def _print_run(run: "CoordinatorFolder", json_file: str | None, step: dict[str, Any] | None = None) -> None:
     status = run.status()
     if json_file is not None:
-        write_json(json_file, {**status, **({} if done is None else {"step": done})})
+        write_json(json_file, {**status, **({} if step is None else {"step": step})})
         return
     typer.echo(f"run {status['run']} ({status['mechanism']}): {status['stage']}")
     typer.echo(f"guarantee: {run.manifest.guarantee}")

@@ -1,5 +1,5 @@
-"""``tacit evaluate``: one system's tables, figures and claims. ``tacit report``: all systems and the audit, as a page
-and as JSON."""
+"""``tacit evaluate`` evaluates one system: tables, figures and claims. ``tacit report`` evaluates all and runs the audit,
+for one page and its JSON."""
 
 import json
 import os
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tacit.evaluation.effort import Effort
     from tacit.evaluation.result import Result
 
-TITLE = "Private recommendation: what is promised, and what it is worth"
+TITLE = "Private recommendation: guarantees, and how useful the results are"
 
 
 def evaluate(
@@ -28,15 +28,15 @@ def evaluate(
             "TACIT_DATA); by default movielens-small. private-selection: display, search, trained, movielens-100k, open-bandit or "
             "all, which is the default. private-slates: movielens-1m, movielens-100k, movielens-small or a folder; by "
             "default movielens-1m if TACIT_DATA has it, otherwise movielens-small. federated-prototypes: movielens-1m, "
-            "movielens-100k, eicu, made-up or a folder; by default all that TACIT_DATA has. Made-up worlds are always tried. "
-            "cross-domain: synthetic, amazon-movies-books, movielens-1m, movielens-100k, movielens-small (films cut in two by "
+            "movielens-100k, eicu, made-up or a folder; by default all that TACIT_DATA has, and always synthetic worlds. "
+            "cross-domain: synthetic, amazon-movies-books, movielens-1m, movielens-100k, movielens-small (films divided by "
             "genre), two files of ratings joined by a comma (source,target), or a folder with two; by default synthetic worlds and "
             "all that TACIT_DATA has.",
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A minute or two: fewer trials, fewer settings.")] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Everything: more trials and auctions, all figures, private training.")
+        bool, typer.Option("--full", help="All figures, with more trials and auctions and private training; hours.")
     ] = False,
     trials: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="The number of trials of each method (multi-selection).")
@@ -44,7 +44,9 @@ def evaluate(
     look_alikes: Annotated[
         int | None,
         typer.Option(
-            min=10, metavar="N", help="The most users that the server knows; by default 3,402 (multi-selection)."
+            min=10,
+            metavar="N",
+            help="The largest number of users that the server knows; by default 3,402 (multi-selection).",
         ),
     ] = None,
     json_file: Annotated[
@@ -64,21 +66,21 @@ def evaluate(
         ),
     ] = None,
 ) -> None:
-    """Evaluate a system: reproduce its paper's tables and figures on your data, and decide which claims hold.
+    """Evaluate a system: reproduce the tables and figures of its paper on your data, and decide which claims hold.
 
-    The figures and their errors decide. A claim that does not hold is a finding, not a failure: the exit status is 0.
+    The figures and their errors decide. A claim that does not hold is a result, not a failure: the exit status is 0.
     """
     registry.known(system)
     if quick and full:
         raise typer.BadParameter("--quick and --full exclude each other.")
-    own = {"trials": trials, "look_alikes": look_alikes}
-    _check_options(system, {**own, "workers": workers})
+    options = {"trials": trials, "look_alikes": look_alikes}
+    _check_options(system, {**options, "workers": workers})
     check_json_target(json_file)
     if plots is not None:
         _check_folder(plots)
     effort = "quick" if quick else "full" if full else "default"
     with progress() as show:
-        result = registry.evaluate(system, data, effort, seed=seed, workers=workers, progress=show, **own)
+        result = registry.evaluate(system, data, effort, seed=seed, workers=workers, progress=show, **options)
     if json_file is not None:
         write_json(json_file, result.to_json())
     if json_file != "-":
@@ -89,9 +91,9 @@ def evaluate(
         _draw(result, Path(plots))
 
 
-def _check_options(system: str, given: dict[str, int | None]) -> None:
-    """Raises on an option of another system, which would be ignored."""
-    for option, value in given.items():
+def _check_options(system: str, options: dict[str, int | None]) -> None:
+    """Raises BadParameter for an option of another system, which would be ignored."""
+    for option, value in options.items():
         owners = registry.having(option)
         if value is not None and system not in owners:
             raise typer.BadParameter(
@@ -113,8 +115,8 @@ def _draw(result: "Result", folder: Path) -> None:
     from tacit.evaluation.pictures.drawing import draw_files
 
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = draw_files(result, registry.pictures(result.system, result), folder)
-    typer.echo(f"{len(drawn)} figures in {folder}", err=True)
+    files = draw_files(result, registry.pictures(result.system, result), folder)
+    typer.echo(f"Drew {len(files)} figures in {folder}.", err=True)
 
 
 def report(
@@ -124,11 +126,11 @@ def report(
         typer.Option(
             "--json",
             metavar="FILE",
-            help="The same as JSON; by default the page's name with .json; - is standard output.",
+            help="The file for the JSON; by default the page's name with .json; - is standard output.",
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="About five minutes: fewer trials, fewer settings.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Everything; hours.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="All figures, with more trials; hours.")] = False,
     systems: Annotated[
         list[str] | None,
         typer.Option("--system", metavar="SYSTEM", help="Only this system; repeat the option for several."),
@@ -158,8 +160,8 @@ def report(
 ) -> None:
     """Evaluate every system and put all results on one page: curves, tables, claims, guarantees, audit, ledgers.
 
-    The figures and their errors decide the claims; one that does not hold is a finding. The exit status is 1 if the
-    audit fails.
+    The figures and their errors decide the claims. A claim that does not hold is a result, not a failure: the exit status is
+    1 only if the audit fails.
     """
     from tacit.evaluation.effort import Effort
     from tacit.evaluation.report import require_report
@@ -179,12 +181,12 @@ def report(
         )
     check_different({"--out": out, "--json": json_target})
     effort = Effort.QUICK if quick else Effort.FULL if full else Effort.DEFAULT
-    wanted = tuple(name for name in registry.SYSTEMS if not systems or name in systems)
+    selected = tuple(name for name in registry.SYSTEMS if not systems or name in systems)
     folder = None if results is None else Path(results)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    evaluations = [_evaluate(name, data_of.get(name), effort, seed, workers, folder) for name in wanted]
-    _write_report(out, json_target, evaluations, wanted, effort, seed, proofs)
+    evaluations = [_evaluate(name, data_of.get(name), effort, seed, workers, folder) for name in selected]
+    _write_report(out, json_target, evaluations, selected, effort, seed, proofs)
 
 
 def _is_report_json(path: str) -> bool:
@@ -241,10 +243,10 @@ def _write_report(
     from tacit.cli.demo import demonstrate
     from tacit.evaluation.report import Report, write_html
 
-    shown, skipped = demonstrate(None, systems)
-    made = Report(
+    demonstrations, skipped = demonstrate(None, systems)
+    report = Report(
         TITLE,
-        demonstrations=shown,
+        demonstrations=demonstrations,
         results=tuple(evaluations),
         audit=run_audit(),
         seed=seed,
@@ -252,8 +254,8 @@ def _write_report(
         command=command_line(),
         skipped=skipped,
     )
-    write_html(made, out, proofs)
-    write_json(json_target, made.to_json())
+    write_html(report, out, proofs)
+    write_json(json_target, report.to_json())
     typer.echo(f"Wrote {out} and {json_target}. Open {out} in a browser.", err=True)
-    if made.audit is not None and not made.audit.passed:
+    if report.audit is not None and not report.audit.passed:
         raise typer.Exit(1)

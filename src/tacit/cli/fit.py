@@ -1,5 +1,4 @@
-"""``tacit fit``: from ratings to a store, the one file that a server needs; or to a new version of what a service
-serves."""
+"""``tacit fit``: fits a model to ratings, and writes a store for a server or publishes a new version for a service."""
 
 from decimal import Decimal
 from enum import StrEnum
@@ -8,13 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.output import check_different, check_json_target, console
+from tacit.cli.output import check_different, check_json_target, progress_bar
 from tacit.errors import MissingExtra
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from rich.progress import Progress
 
     from tacit.curator import PrivateTraining
     from tacit.data import Ratings
@@ -33,21 +30,26 @@ class Model(StrEnum):
 
 
 def fit(
-    out: Annotated[Path | None, typer.Option(help="Write one file, a store.", dir_okay=False, metavar="FILE")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file for the store.", dir_okay=False, metavar="FILE")] = None,
     models: Annotated[
         Path | None,
-        typer.Option(help="Publish a new version here instead, for `tacit serve`.", file_okay=False, metavar="FOLDER"),
+        typer.Option(
+            help="Instead of --out: publish a new version in this folder, for `tacit serve`.",
+            file_okay=False,
+            metavar="FOLDER",
+        ),
     ] = None,
     slates: Annotated[
         list[float] | None,
         typer.Option(
-            help="Also release counts for slates at this epsilon, with --models; repeat it.", metavar="EPSILON"
+            help="With --models: also release counts for slates at this epsilon; repeat the option for several.",
+            metavar="EPSILON",
         ),
     ] = None,
     ledger: Annotated[
         str | None,
         typer.Option(
-            help="The curator's ledger, which these releases are charged to: `tacit ledger init` makes one.",
+            help="With --slates: the curator's ledger, which is charged. `tacit ledger init` creates one.",
             metavar="TARGET",
             envvar="TACIT_SERVE_LEDGER",
         ),
@@ -55,7 +57,7 @@ def fit(
     budget: Annotated[
         float | None,
         typer.Option(
-            help="The epsilon that these users are promised for good, agreed with the first release; by default what that takes.",
+            help="The lifetime budget of these users, agreed with the first release; by default the sum of --slates.",
             metavar="EPSILON",
             min=0.0,
         ),
@@ -64,41 +66,44 @@ def fit(
         str, typer.Argument(help="Ratings: a name from `tacit data list`, or a file or folder.", metavar="NAME|PATH")
     ] = "movielens-small",
     model: Annotated[
-        Model, typer.Option(help="Networks learn from genres, factors from who rated what.")
+        Model, typer.Option(help="Networks learn from genres, factors from the pattern of ratings.")
     ] = Model.network,
-    rows: Annotated[int | None, typer.Option(help="Train on so many random ratings; by default on all.", min=1)] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="The number of random ratings to train on; by default all.", min=1)
+    ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help=f"Passes of a network over them; by default {EPOCHS}.", min=1)
+        int | None, typer.Option(help=f"The passes of a network over the ratings; by default {EPOCHS}.", min=1)
     ] = None,
-    least: Annotated[int, typer.Option(help="Users with at least so many ratings become look-alikes.", min=1)] = 20,
+    least: Annotated[int, typer.Option(help="The fewest ratings that make a user a look-alike.", min=1)] = 20,
     epsilon: Annotated[
-        float | None, typer.Option(help="Train the network privately: one user's rows are protected at this epsilon.")
+        float | None, typer.Option(help="Train the network privately: it protects one user's rows at this epsilon.")
     ] = None,
-    delta: Annotated[float | None, typer.Option(help=f"The delta beside it; by default {DELTA:g}.")] = None,
-    seed: Annotated[int, typer.Option(help="Of all that is random and not private.", min=0)] = 1,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+    delta: Annotated[float | None, typer.Option(help=f"With --epsilon: the delta; by default {DELTA:g}.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of training. It never seeds privacy noise.", min=0)] = 1,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Fit a model to ratings and write a store: catalogue, scorer and look-alikes, with what each of them promises.
+    """Fit a model to ratings and write a store: catalogue, scorer and look-alikes, each with its guarantee.
 
-    Look-alikes are features of real users: they must be public or consenting, also where the network is trained
-    privately.
+    Look-alikes are features of real users. These users must be public or consent, even if the network is trained privately.
     """
     import numpy as np
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    from tacit.curator import fit as fitted
+    from tacit.curator import fit as fit_store
     from tacit.curator.training import require
     from tacit.data import load_ratings
 
-    private = _private(epsilon, delta, epochs)
+    private = _private_training(epsilon, delta, epochs)
     _check_targets(data, out, models, slates, ledger, budget, force)
-    if model is not Model.factors:
-        require("jax", "optax", *(() if private is None else ("jax_privacy",)))  # said now, not after reading the data
-    with _progress() as bar:
+    if model is not Model.factors:  # raises now, not after minutes of reading
+        require("jax", "optax", *(() if private is None else ("jax_privacy",)))
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with progress_bar(*columns) as bar:
         task = bar.add_task(f"reading {data}", total=None)
         ratings = load_ratings(data)
-        releases = _released(ratings, slates, ledger, budget) if slates and ledger else {}
+        releases = _release_counts(ratings, slates, ledger, budget) if slates and ledger else {}
         bar.update(task, description=f"fitting {model.value} to {len(ratings):,} ratings")
-        store = fitted(
+        store = fit_store(
             ratings,
             model=model.value,
             least=least,
@@ -110,11 +115,11 @@ def fit(
         )
         if out is not None:
             store.save(out)
-            done = f"written to {out} ({out.stat().st_size / 1e6:.1f} MB)"
+            target = f"written to {out} ({out.stat().st_size / 1e6:.1f} MB)"
         else:
             bar.update(task, description="publishing", completed=0, total=None)
-            done = _publish(models or Path(), store, ratings, releases)
-    typer.echo(f"{store}\n{done}")
+            target = _publish(models or Path(), store, ratings, releases)
+    typer.echo(f"{store}\n{target}")
 
 
 def _check_targets(
@@ -127,43 +132,38 @@ def _check_targets(
     force: bool,
 ) -> None:
     if (out is None) == (models is None):
-        raise typer.BadParameter("say --out FILE for one store, or --models FOLDER to publish for `tacit serve`.")
+        raise typer.BadParameter("give --out FILE to write a store, or --models FOLDER to publish for `tacit serve`.")
     if slates and (models is None or ledger is None):
-        raise typer.BadParameter(
-            "counts are published, and charged: give --models and --ledger.", param_hint="--slates"
-        )
+        raise typer.BadParameter("counts are published and charged: give --models and --ledger.", param_hint="--slates")
     if not all(_LEAST_SLATES <= epsilon <= _MOST_SLATES for epsilon in slates or ()):
-        raise typer.BadParameter(f"an epsilon from {_LEAST_SLATES:g} to {_MOST_SLATES:g}.", param_hint="--slates")
+        raise typer.BadParameter(f"give an epsilon from {_LEAST_SLATES:g} to {_MOST_SLATES:g}.", param_hint="--slates")
     if len({f"{epsilon:g}" for epsilon in slates or ()}) < len(slates or ()):
-        raise typer.BadParameter("each epsilon once, with at most six digits.", param_hint="--slates")
-    if slates and budget is not None and (taken := _taken(slates)) > Decimal(str(budget)):
-        raise typer.BadParameter(  # it would be agreed for good, and could never hold them
-            f"these --slates take {taken.normalize():f} together. Agree as much or more, or release fewer.",
+        raise typer.BadParameter("give each epsilon once, with at most six digits.", param_hint="--slates")
+    if slates and budget is not None and (needed := _sum(slates)) > Decimal(str(budget)):
+        raise typer.BadParameter(  # a budget cannot be changed later
+            f"these --slates need {needed.normalize():f} together. Agree on a larger budget, or release fewer.",
             param_hint="--budget",
         )
     if slates and ledger is not None:
-        _require_ledger(ledger)
+        from tacit.ledger import PrivacyLedger
+
+        PrivacyLedger.open(ledger).close()  # raises now if it is missing, not after minutes of reading
     if out is None:
         return
     check_json_target(str(out), "--out")
     check_different({"the data": data, "--out": out})
     if out.exists() and not force:
-        raise typer.BadParameter(f"{out} is there already; --force replaces it.", param_hint="--out")
+        raise typer.BadParameter(f"{out} exists already; --force replaces it.", param_hint="--out")
 
 
-def _require_ledger(ledger: str) -> None:
-    """Said now, not after reading the data; and never made by the way: a ledger that was lost must not look like a
-    fresh budget."""
-    from tacit.ledger import PrivacyLedger
+def _release_counts(
+    ratings: "Ratings", slates: list[float], ledger: str, budget: float | None
+) -> "dict[str, Popularity]":
+    """Releases counts for slates and charges the curator's ledger. Repeating a release gives the same counts, free of charge.
 
-    PrivacyLedger.open(ledger).close()
-
-
-def _released(ratings: "Ratings", slates: list[float], ledger: str, budget: float | None) -> "dict[str, Popularity]":
-    """Counts for slates, charged to the curator's ledger, which is there already; asked for again they are the same.
-
-    Before anything is fitted: what the budget does not allow is told soon, and where it does not allow all of them none
-    is charged, unless others take what is left meanwhile: those before that stay charged then, and are kept.
+    Call it before fitting, so that an exhausted budget stops the command at once. If the budget does not allow all counts,
+    none is charged, unless somebody else charges the ledger at the same time. Counts released before that stay charged, and
+    the ledger keeps them.
     """
     from tacit.curator import Curator
     from tacit.errors import Conflict
@@ -171,24 +171,23 @@ def _released(ratings: "Ratings", slates: list[float], ledger: str, budget: floa
 
     with PrivacyLedger.open(ledger) as opened:
         try:
-            agreed = float(_taken(slates)) if budget is None else budget
-            curator = Curator(ratings, ledger=opened, budget=Budget(epsilon=agreed))
+            epsilon = float(_sum(slates)) if budget is None else budget
+            curator = Curator(ratings, ledger=opened, budget=Budget(epsilon=epsilon))
         except Conflict:
             if budget is not None:
                 raise
-            curator = Curator(ratings, ledger=opened)  # under the terms that were agreed before
+            curator = Curator(ratings, ledger=opened)  # with the budget agreed before
         epsilons = sorted(slates)
         counts = curator.popularities(epsilons)
-        return {f"counts-{epsilon:g}": released for epsilon, released in zip(epsilons, counts, strict=True)}
+        return {f"counts-{epsilon:g}": release for epsilon, release in zip(epsilons, counts, strict=True)}
 
 
-def _taken(slates: list[float]) -> Decimal:
-    """The epsilon that all of them take together: a sum of floats may fall short of what is charged."""
-    return sum((Decimal(str(epsilon)) for epsilon in slates), Decimal(0))
+def _sum(epsilons: list[float]) -> Decimal:
+    """The exact sum: a sum of floats may be less than the ledger charges."""
+    return sum((Decimal(str(epsilon)) for epsilon in epsilons), Decimal(0))
 
 
 def _publish(models: Path, store: "Store", ratings: "Ratings", releases: "Mapping[str, Popularity]") -> str:
-    """A new version."""
     try:
         from tacit.service.versions import publish
     except ImportError:
@@ -197,29 +196,14 @@ def _publish(models: Path, store: "Store", ratings: "Ratings", releases: "Mappin
     return f"published as version {version.name} in {models}"
 
 
-def _private(epsilon: float | None, delta: float | None, epochs: int | None) -> "PrivateTraining | None":
+def _private_training(epsilon: float | None, delta: float | None, epochs: int | None) -> "PrivateTraining | None":
     from tacit.checks import positive, probability
     from tacit.curator import PrivateTraining
 
     if epsilon is None:
         if delta is not None:
-            raise typer.BadParameter("it belongs to private training: give --epsilon too.", param_hint="--delta")
+            raise typer.BadParameter("it is for private training: give --epsilon too.", param_hint="--delta")
         return None
     if epochs is not None:
         raise typer.BadParameter("private training counts steps, not epochs: leave it out.", param_hint="--epochs")
     return PrivateTraining(positive("epsilon", epsilon), probability("delta", DELTA if delta is None else delta))
-
-
-def _progress() -> "Progress":
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    bars = console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=bars,
-        transient=True,
-        disable=not bars.is_terminal,  # a log has no use for it
-    )

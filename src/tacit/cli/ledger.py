@@ -14,11 +14,13 @@ import typer
 
 from tacit.cli.output import (
     STANDARD_OUTPUT,
+    Json,
     begins_as_database,
     check_different,
     check_json_target,
     console,
     counted,
+    progress_bar,
     write_json,
 )
 from tacit.errors import UnknownSubject
@@ -35,11 +37,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Create, show, check, export and back up ledgers.", no_args_is_help=True)
 
 Target = Annotated[str, typer.Argument(metavar="TARGET", help="A file, or an address postgresql://...")]
-Json = Annotated[
-    str | None,
-    typer.Option("--json", metavar="FILE", help="Write JSON to FILE and print nothing; - is standard output."),
-]
-_BEHIND = 60_000_000  # microseconds that the clock may be behind before it is told
+
+_MINUTE = 60_000_000  # microseconds: the clock may be this far behind without a warning
 _EXPORT = ".jsonl"
 
 
@@ -51,52 +50,52 @@ def init(
         typer.Option(
             min=1,
             max=256,
-            help="How many transactions may run side by side in PostgreSQL, by default 16. A file has one writer at a time, "
-            "and one lane: more gain nothing.",
+            help="The number of transactions that may run side by side in PostgreSQL, by default 16. A file has one writer "
+            "at a time, so it needs one lane only.",
         ),
     ] = None,
 ) -> None:
-    """Create an empty ledger, for charges and for impressions. Refuses where there is one."""
+    """Create an empty ledger, for charges and for impressions. Fails if there is a ledger already."""
     from tacit.ledger.stores import create_store
 
     store = create_store(target, lanes)
     store.close()
-    typer.echo(f"Created ledger {store.ledger} in {_shown(target)}.")
+    typer.echo(f"Created ledger {store.ledger} in {_without_password(target)}.")
 
 
 @app.command("show", epilog="Example: tacit ledger show curator.db --subject ward-7")
 def show(
     target: Target,
     subject: Annotated[
-        str | None, typer.Option(metavar="NAME", help="One subject: her statement and her latest charges.")
+        str | None, typer.Option(metavar="NAME", help="Show one subject: its statement and its latest charges.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="The most rows of each table.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number of rows in each table.")] = 20,
     json_file: Json = None,
     head_file: Annotated[
         str | None,
         typer.Option("--head", metavar="FILE", help="Also write the head to FILE; keep it elsewhere, for `check`."),
     ] = None,
 ) -> None:
-    """Show what was charged, what is left of every budget, and what was promised by all releases together."""
+    """Show what was charged, what is left of every budget, and what all releases together promise."""
     from tacit.ledger.overview import overview
 
     _check_targets(target, {"--json": json_file, "--head": head_file})
     try:
-        with _opened(target) as store, console(stderr=True).status("Reading the ledger"):
-            seen = overview(store, subject=subject, limit=limit)
+        with _open(target) as store, console(stderr=True).status("Reading the ledger"):
+            content = overview(store, subject=subject, limit=limit)
     except UnknownSubject:
         raise UnknownSubject(
-            "the ledger knows no subject of that name. Look for a typing error; `tacit ledger show` lists the subjects."
+            "the ledger knows no subject of that name. Check the spelling; `tacit ledger show` lists the subjects."
         ) from None
-    _hint(seen)
+    _warn_about_clock(content)
     if head_file is not None:
-        write_json(head_file, seen.head.to_json())
+        write_json(head_file, content.head.to_json())
     if json_file is not None:
-        write_json(json_file, {"store": _shown(target), **seen.to_json()})
+        write_json(json_file, {"store": _without_password(target), **content.to_json()})
     elif head_file != STANDARD_OUTPUT:
         from tacit.cli.ledger_tables import print_overview
 
-        print_overview(console(), seen, _shown(target))
+        print_overview(console(), content, _without_password(target))
 
 
 @app.command("check", epilog="Example: tacit ledger check curator.db --against head.json")
@@ -110,28 +109,30 @@ def check_ledger(
             metavar="HEAD.json",
             exists=True,
             dir_okay=False,
-            help="A head noted earlier: what is missing since then is found.",
+            help="A head noted earlier: the check then finds what has been lost since.",
         ),
     ] = None,
     json_file: Json = None,
 ) -> None:
-    """Recompute every link, price, sum and budget. Exit status 1 if anything was altered, lost, moved or put in."""
+    """Recompute every link, price, sum and budget. The exit status is 1 if anything was changed, lost, moved or added."""
+    from tacit.ledger.overview import read_noted_head
+
     _check_targets(target, {"--json": json_file})
     check_different({"--against": against, "--json": json_file})
-    head = None if against is None else _head(against)
-    found = _checked_export(Path(target), head) if _is_export(target) else _checked(target, head)
+    head = None if against is None else read_noted_head(against.read_text(encoding="utf-8", errors="replace"))
+    result = _check_export(Path(target), head) if _is_export(target) else _check_store(target, head)
     if json_file is not None:
-        write_json(json_file, found.to_json())
+        write_json(json_file, result.to_json())
     else:
-        for finding in found.findings:
+        for finding in result.findings:
             typer.echo(str(finding))
-        if found.more:
-            typer.echo(f"and {found.more:,} more")
+        if result.more:
+            typer.echo(f"and {result.more:,} more")
         typer.echo(
-            f"{'Sound' if found.sound else 'Not sound'}: {counted(found.entries, 'entry', 'entries')} of "
-            f"{counted(found.subjects, 'subject')} and {counted(found.impressions, 'impression')} checked."
+            f"{'Sound' if result.sound else 'Not sound'}: {counted(result.entries, 'entry', 'entries')} of "
+            f"{counted(result.subjects, 'subject')} and {counted(result.impressions, 'impression')} checked."
         )
-    if not found.sound:
+    if not result.sound:
         raise typer.Exit(1)
 
 
@@ -139,37 +140,37 @@ def check_ledger(
 def export_ledger(
     target: Target,
     out: Annotated[
-        str, typer.Option(metavar="FILE", help="Where to, whole or not at all; - is standard output.")
+        str, typer.Option(metavar="FILE", help="The file to write, completely or not at all; - is standard output.")
     ] = STANDARD_OUTPUT,
 ) -> None:
-    """Write every entry as JSON Lines, so that others can recompute every figure. Stored releases stay."""
+    """Write every entry as JSON Lines, so that others can recompute every figure. Stored releases are left out."""
     from tacit.ledger.book import head_of
     from tacit.ledger.verification.export import export
 
     _check_targets(target, {"--out": out})
-    with _opened(target) as store, _writing(out) as file, _progress() as bar:
+    with _open(target) as store, _open_output(out) as file, _progress() as bar:
         books = head_of(store).books.values()
         task = bar.add_task("", total=sum(position for tips in books for position, _ in tips))
         export(store, file, progress=lambda lines: bar.update(task, completed=lines))
     if isinstance(file, _File):
         end = json.loads(file.last)
-        typer.echo(_wrote(end["entries"], end["impressions"], out), err=True)
+        typer.echo(_written(end["entries"], end["impressions"], out), err=True)
 
 
 @app.command("backup", epilog="Example: tacit ledger backup curator.db backup.db --head head.json")
 def backup(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The file of a ledger.")],
-    copy: Annotated[str, typer.Argument(metavar="FILE", help="A file that does not exist yet.")],
+    copy: Annotated[str, typer.Argument(metavar="FILE", help="The file for the copy. It must not exist yet.")],
     head_file: Annotated[
         str | None,
         typer.Option(
             "--head",
             metavar="FILE",
-            help="Write the head of the copy to FILE, - is standard output; keep it elsewhere.",
+            help="Write the head of the copy to FILE; - is standard output. Keep it elsewhere.",
         ),
     ] = None,
 ) -> None:
-    """Copy the ledger in a file as it is at one moment, also while it is in use. A plain copy would lack its latest
+    """Copy a ledger file, even while it is in use. Do not copy the file with `cp`: such a copy may lack the latest
     entries."""
     from tacit.ledger.book import head_of
     from tacit.ledger.stores import is_postgresql
@@ -179,38 +180,38 @@ def backup(
         raise typer.BadParameter("for PostgreSQL use pg_dump --schema=tacit.", param_hint="TARGET")
     if copy == STANDARD_OUTPUT:
         raise typer.BadParameter("a backup needs a file of its own.", param_hint="FILE")
-    if not os.path.lexists(copy):  # what is there is refused by the library
+    if not os.path.lexists(copy):  # `back_up` refuses a file that exists
         check_json_target(copy, "FILE", ledger=target)
     _check_targets(target, {"--head": head_file})
     check_json_target(head_file, "--head", ledger=copy)
     with console(stderr=True).status("Copying the ledger"):
         back_up(target, copy)
-        with _opened(copy) as store:
+        with _open(copy) as store:
             head = head_of(store)
-    entries, impressions = (sum(at for at, _ in head.books[book]) for book in ("privacy", "impressions"))
-    typer.echo(_wrote(entries, impressions, copy), err=head_file == STANDARD_OUTPUT)
+    entries, impressions = (sum(position for position, _ in head.books[book]) for book in ("privacy", "impressions"))
+    typer.echo(_written(entries, impressions, copy), err=head_file == STANDARD_OUTPUT)
     if head_file is not None:
         write_json(head_file, head.to_json())
     else:
         typer.echo(
-            f"Note how far it reaches: `tacit ledger show {copy} --head head.json`. Keep the head on another machine, so that "
-            "`tacit ledger check --against` tells an old backup from the latest."
+            f"Now note its head: `tacit ledger show {copy} --head head.json`. Keep the head on another machine: with it, "
+            "`tacit ledger check --against` recognises an old backup."
         )
 
 
 @app.command("forget", epilog="Example: tacit ledger forget shop.db")
 def forget(target: Target) -> None:
-    """Delete the offers and displays that expired more than 24 hours ago. What was counted and charged stays as it
-    is."""
+    """Delete offers and displays that expired more than 24 hours ago. Counts and charges stay."""
     from tacit.ledger import DisplayLedger, ImpressionLedger
 
     with ImpressionLedger.open(target) as shop, DisplayLedger.open(target) as device:
         offers, displays = shop.forget(), device.forget()
-    typer.echo(f"Deleted {counted(offers, 'offer')} and {counted(displays, 'display')} from {_shown(target)}.")
+    store = _without_password(target)
+    typer.echo(f"Deleted {counted(offers, 'offer')} and {counted(displays, 'display')} from {store}.")
 
 
 def _check_targets(ledger: str, targets: dict[str, str | None]) -> None:
-    """Refuses outputs that would overwrite the ledger, each other, or cannot be written."""
+    """Raises BadParameter for an output that cannot be written, or would overwrite the ledger or another output."""
     from tacit.ledger.stores import is_postgresql
 
     for option, target in targets.items():
@@ -218,12 +219,12 @@ def _check_targets(ledger: str, targets: dict[str, str | None]) -> None:
     check_different(targets)
 
 
-def _wrote(entries: int, impressions: int, file: str) -> str:
+def _written(entries: int, impressions: int, file: str) -> str:
     return f"Wrote {counted(entries, 'entry', 'entries')} and {counted(impressions, 'impression')} to {file}."
 
 
 def _is_export(target: str) -> bool:
-    """By its first byte: no database begins like a line of JSON. By its ending where that tells nothing."""
+    """Whether a target is an export: its first byte begins a line of JSON or, if that decides nothing, it ends in .jsonl."""
     from tacit.ledger.stores import is_postgresql
 
     if is_postgresql(target):
@@ -231,26 +232,23 @@ def _is_export(target: str) -> bool:
     file = Path(target)
     if not file.is_file():
         return target.endswith(_EXPORT)
-    with _read(file) as content:
+    with _open_export(file) as content:
         return content.read(1) == "{" or (target.endswith(_EXPORT) and not begins_as_database(file))
 
 
-@contextmanager
-def _read(file: Path) -> Iterator[TextIO]:
-    # What is no UTF-8 is no export; it shall be a finding like anything else that is wrong.
+def _open_export(file: Path) -> TextIO:
     try:
-        content = file.open(encoding="utf-8", errors="replace", newline="\n")
+        # With errors="replace", bytes that are not UTF-8 become a finding of the check, like any other fault.
+        return file.open(encoding="utf-8", errors="replace", newline="\n")
     except FileNotFoundError:
         raise typer.BadParameter(f"there is no export at {file}.", param_hint="EXPORT") from None
     except IsADirectoryError:
         raise typer.BadParameter(f"{file} is a folder; an export is a file.", param_hint="EXPORT") from None
     except OSError as problem:
         raise typer.BadParameter(f"{file} cannot be read ({problem.strerror}).", param_hint="EXPORT") from None
-    with content:
-        yield content
 
 
-def _checked(target: str, head: "Head | None") -> "Findings":
+def _check_store(target: str, head: "Head | None") -> "Findings":
     from tacit.ledger.verification import check
 
     with _progress() as bar:
@@ -258,44 +256,37 @@ def _checked(target: str, head: "Head | None") -> "Findings":
         return check(target, head=head, progress=lambda done, total: bar.update(task, completed=done, total=total))
 
 
-def _checked_export(file: Path, head: "Head | None") -> "Findings":
+def _check_export(file: Path, head: "Head | None") -> "Findings":
     from tacit.ledger.verification.export import recompute
 
-    with _read(file) as lines, _progress() as bar:
+    with _open_export(file) as lines, _progress() as bar:
         size = file.stat().st_size
         task = bar.add_task("", total=size)
 
         def read() -> Iterator[str]:
-            passed = 0
+            done = 0
             for number, line in enumerate(lines):
-                passed += len(line)
+                done += len(line)
                 if number % 1_000 == 0:
-                    bar.update(task, completed=passed)
+                    bar.update(task, completed=done)
                 yield line
 
         return recompute(read(), head=head).findings
 
 
-def _head(file: Path) -> "Head":
-    from tacit.ledger.overview import read_noted_head
-
-    return read_noted_head(file.read_text(encoding="utf-8", errors="replace"))
-
-
-def _hint(seen: "Overview") -> None:
+def _warn_about_clock(content: "Overview") -> None:
     from tacit.ledger.chain import now
 
-    behind = seen.latest - now()
-    if behind > _BEHIND:
+    behind = content.latest - now()
+    if behind > _MINUTE:
         typer.echo(
-            f"tacit: the clock is {counted(round(behind / _BEHIND), 'minute')} behind the ledger's latest entry. Charges carry "
-            "the ledger's time until it has caught up; set the clock.",
+            f"tacit: the clock is {counted(round(behind / _MINUTE), 'minute')} behind the ledger's latest entry. Set the clock. "
+            "Until then, charges carry the time of that entry.",
             err=True,
         )
 
 
-def _shown(target: str) -> str:
-    """A target without its password."""
+def _without_password(target: str) -> str:
     from tacit.ledger.stores import is_postgresql
 
     if not is_postgresql(target):
@@ -306,7 +297,7 @@ def _shown(target: str) -> str:
 
 
 @contextmanager
-def _opened(target: str) -> Iterator["LedgerStore"]:
+def _open(target: str) -> Iterator["LedgerStore"]:
     from tacit.ledger.stores import open_store
 
     store = open_store(target)
@@ -317,7 +308,7 @@ def _opened(target: str) -> Iterator["LedgerStore"]:
 
 
 class _File(io.TextIOWrapper):
-    """A file that knows the line written last: the end of an export, with its counts."""
+    """A file that remembers the line written last. In an export that line holds the counts."""
 
     last = ""
 
@@ -327,8 +318,8 @@ class _File(io.TextIOWrapper):
 
 
 @contextmanager
-def _writing(out: str) -> Iterator[TextIO]:
-    """Standard output, or a file that is there when it is whole and not before."""
+def _open_output(out: str) -> Iterator[TextIO]:
+    """Standard output, or a file that appears once it is complete."""
     if out == STANDARD_OUTPUT:
         yield sys.stdout
         sys.stdout.flush()
@@ -341,14 +332,6 @@ def _writing(out: str) -> Iterator[TextIO]:
 
 
 def _progress() -> "Progress":
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn
 
-    bars = console(stderr=True)
-    return Progress(
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=bars,
-        transient=True,
-        disable=not bars.is_terminal,  # a log has no use for it
-    )
+    return progress_bar(BarColumn(), TaskProgressColumn(), TimeRemainingColumn())

@@ -1,4 +1,4 @@
-"""A ledger as tables on the terminal. Amounts are shortened, spent ones up and what is left down; the JSON is exact."""
+"""A ledger as tables on the terminal. Spent amounts are rounded up, remaining amounts down; the JSON is exact."""
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING
@@ -19,23 +19,27 @@ if TYPE_CHECKING:
     from tacit.ledger.overview import Overview
 
 _MICRO = 6  # digits of a micro-unit of money
-_DIGITS, _DIGITS_OF_DELTA = 7, 3  # significant ones, of what is no integer
+_DIGITS, _DIGITS_OF_DELTA = 7, 3  # significant digits of a figure that is not an integer
 _LONGEST = 400  # digits of any amount
 
 
-def print_overview(console: "Console", seen: "Overview", store: str) -> None:
+def print_overview(console: "Console", ledger: "Overview", store: str) -> None:
+    """Prints the ledger's facts and its tables. ``store`` is its address without a password."""
     table = Table(show_header=False)
-    for name, value in _facts(seen, store).items():
+    for name, value in _facts(ledger, store).items():
         table.add_row(name, escape(value))
     console.print(table)
-    if seen.statements:
-        _print_statements(console, seen)
-    if seen.subject is not None:
-        _print_promise(console, seen.statements[0].promised)
-    if seen.charges:
-        _print_charges(console, seen)
-    if seen.totals:
-        _print_items(console, seen)
+    if ledger.statements:
+        _print_statements(console, ledger)
+    if ledger.subject is not None:
+        promised = ledger.statements[0].promised
+        console.print(f"\nAll releases of this subject together promise {escape(str(promised).partition(';')[0])}")
+        for line in (f"protects {promised.protects}", *(f"assumes {reason}" for reason in sorted(promised.assumes))):
+            console.print(Padding(escape(line), (0, 0, 0, 2), expand=False))
+    if ledger.charges:
+        _print_charges(console, ledger)
+    if ledger.totals:
+        _print_items(console, ledger)
 
 
 def money(micros: int) -> str:
@@ -43,7 +47,7 @@ def money(micros: int) -> str:
 
 
 def brief(units: int, digits: int, rounding: str, most: int = _DIGITS) -> Decimal:
-    """Units as a decimal of at most so many significant digits; the digits of whole numbers all stay."""
+    """Units as a decimal of at most ``most`` significant digits. A whole number keeps all its digits."""
     exact = shown(units, digits)
     places = max(0, most - 1 - exact.adjusted())
     context = Context(prec=_LONGEST, rounding=rounding)
@@ -52,7 +56,7 @@ def brief(units: int, digits: int, rounding: str, most: int = _DIGITS) -> Decima
 
 
 def amounts(cost: Cost, terms: Terms, rounding: str = ROUND_CEILING) -> list[tuple[str, str]]:
-    """The parts of a cost in the words of its accounting; what is zero by nature is left out."""
+    """The parts of a cost, each with its unit. A delta or an unprotected part of zero is left out."""
     measure, digits = MEASURES[terms.accounting]
     parts = [(measure, f"{brief(cost.amount, digits, rounding):,f}")]
     if cost.delta:
@@ -62,33 +66,33 @@ def amounts(cost: Cost, terms: Terms, rounding: str = ROUND_CEILING) -> list[tup
     return parts
 
 
-def _facts(seen: "Overview", store: str) -> dict[str, str]:
+def _facts(ledger: "Overview", store: str) -> dict[str, str]:
     facts = {
-        "ledger": seen.ledger,
+        "ledger": ledger.ledger,
         "store": store,
-        "created": seen.created,
-        "lanes": f"{seen.lanes:,}",
-        "entries": f"{seen.entries:,}",
-        "subjects": f"{seen.subjects:,}",
-        "latest entry": f"{_time(seen.latest_charge)} UTC" if seen.entries else "none",
+        "created": ledger.created,
+        "lanes": f"{ledger.lanes:,}",
+        "entries": f"{ledger.entries:,}",
+        "subjects": f"{ledger.subjects:,}",
+        "latest entry": f"{_time(ledger.latest_charge)} UTC" if ledger.entries else "none",
     }
-    if seen.impressions:
-        facts["impressions"] = f"{seen.impressions:,} of {counted(seen.items, 'item')}"
-        facts["latest impression"] = f"{as_datetime(seen.latest_impression):%Y-%m-%d}"
-        facts["money"] = money(seen.micros)
+    if ledger.impressions:
+        facts["impressions"] = f"{ledger.impressions:,} of {counted(ledger.items, 'item')}"
+        facts["latest impression"] = f"{as_datetime(ledger.latest_impression):%Y-%m-%d}"
+        facts["money"] = money(ledger.micros)
     return facts
 
 
 def _table(console: "Console", title: str) -> Table:
-    """A table without lines between its columns: they would take a quarter of a terminal's width."""
-    console.print(f"\n[italic]{title}[/italic]")  # a title of its own would wrap at the width of a small table
+    """A table without lines between its columns, which would take a quarter of a terminal's width."""
+    console.print(f"\n[italic]{title}[/italic]")  # rich would wrap a title of the table at the table's width
     return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
 
 
-def _print_statements(console: "Console", seen: "Overview") -> None:
-    one = seen.subject is not None  # her promise stands below, in full
-    table = _table(console, "Subject" if one else "Subjects, those charged last first")
-    if one:
+def _print_statements(console: "Console", ledger: "Overview") -> None:
+    single = ledger.subject is not None  # its promise follows below, in full
+    table = _table(console, "Subject" if single else "Subjects, the latest charged first")
+    if single:
         table.add_column("subject", overflow="fold")
     else:
         table.add_column("subject", no_wrap=True, overflow="ellipsis", max_width=max(10, console.width // 6))
@@ -96,11 +100,11 @@ def _print_statements(console: "Console", seen: "Overview") -> None:
     table.add_column("budget")
     table.add_column("spent", no_wrap=True)
     table.add_column("left", no_wrap=True)
-    if not one:
+    if not single:
         table.add_column("promised in all")
-    for statement in seen.statements:
-        for place, window in enumerate(statement.windows):
-            first = place == 0  # the next rows are her other budgets
+    for statement in ledger.statements:
+        for index, window in enumerate(statement.windows):
+            first = index == 0  # the next rows are the subject's other budgets
             cells = [
                 escape(statement.subject) if first else "",
                 f"{statement.charges:,}" if first else "",
@@ -108,10 +112,10 @@ def _print_statements(console: "Console", seen: "Overview") -> None:
                 _lines(window.spent, statement.terms, also_delta=bool(window.left.delta)),
                 _left(window, statement.terms),
             ]
-            table.add_row(*cells, *([] if one else [_figures(statement.promised) if first else ""]))
+            table.add_row(*cells, *([] if single else [_figures(statement.promised) if first else ""]))
     console.print(table)
-    if not one:
-        _print_rest(console, seen.subjects - len(seen.statements), "subject")
+    if not single:
+        _print_rest(console, ledger.subjects - len(ledger.statements), "subject")
 
 
 def _lines(cost: Cost, terms: Terms, *, also_delta: bool = False) -> str:
@@ -122,7 +126,7 @@ def _lines(cost: Cost, terms: Terms, *, also_delta: bool = False) -> str:
 
 
 def _left(window: Window, terms: Terms) -> str:
-    """Each figure beside the one of the same measure in `spent`, which names it."""
+    """The remaining figures without their units, in the order of the column `spent`, which has the units."""
     figures = [figure for _, figure in amounts(window.left, terms, ROUND_FLOOR)]
     if window.spent.delta and not window.left.delta:
         figures.append("0")
@@ -130,30 +134,23 @@ def _left(window: Window, terms: Terms) -> str:
 
 
 def _figures(guarantee: "Guarantee") -> str:
-    """The figures alone: of many releases, what they assume fills pages."""
+    """Epsilon and delta without the assumptions, which fill pages for many releases."""
     return escape(str(guarantee).partition(";")[0].replace(" = ", " ").replace(", ", "\n"))
 
 
-def _print_promise(console: "Console", promised: "Guarantee") -> None:
-    figures = str(promised).partition(";")[0]
-    console.print(f"\nAll her releases together promise {escape(figures)}")
-    for line in (f"protects {promised.protects}", *(f"assumes {reason}" for reason in sorted(promised.assumes))):
-        console.print(Padding(escape(line), (0, 0, 0, 2), expand=False))
-
-
-def _print_charges(console: "Console", seen: "Overview") -> None:
-    (statement,) = seen.statements
-    table = _table(console, "Her charges, the latest first")
-    if seen.lanes > 1:
+def _print_charges(console: "Console", ledger: "Overview") -> None:
+    (statement,) = ledger.statements
+    table = _table(console, "Charges, the latest first")
+    if ledger.lanes > 1:
         table.add_column("lane", justify="right", no_wrap=True)
     table.add_column("entry", justify="right", no_wrap=True)
     table.add_column("time (UTC)", no_wrap=True)
     table.add_column("release", overflow="fold")
     table.add_column("cost", no_wrap=True)
     table.add_column("guarantee")
-    for charge in seen.charges:
+    for charge in ledger.charges:
         table.add_row(
-            *([f"{charge.lane}"] if seen.lanes > 1 else []),
+            *([f"{charge.lane}"] if ledger.lanes > 1 else []),
             f"{charge.position:,}",
             _time(charge.at),
             escape(charge.release_id),
@@ -161,23 +158,23 @@ def _print_charges(console: "Console", seen: "Overview") -> None:
             _figures(charge.guarantee),
         )
     console.print(table)
-    _print_rest(console, statement.charges - len(seen.charges), "charge")
+    _print_rest(console, statement.charges - len(ledger.charges), "charge")
 
 
-def _print_items(console: "Console", seen: "Overview") -> None:
-    table = _table(console, "Items, the most displayed first")
+def _print_items(console: "Console", ledger: "Overview") -> None:
+    table = _table(console, "Items, the most shown first")
     table.add_column("item", no_wrap=True, overflow="ellipsis", max_width=max(10, console.width // 2))
     for column in ("impressions", "money"):
         table.add_column(column, justify="right", no_wrap=True)
-    for total in seen.totals:
+    for total in ledger.totals:
         table.add_row(escape(total.item), f"{total.impressions:,}", money(total.micros))
     console.print(table)
-    _print_rest(console, seen.items - len(seen.totals), "item")
+    _print_rest(console, ledger.items - len(ledger.totals), "item")
 
 
 def _print_rest(console: "Console", more: int, what: str) -> None:
     if more > 0:
-        console.print(f"... and {counted(more, f'more {what}')}: --limit says how many are shown.")
+        console.print(f"... and {counted(more, f'more {what}')}; --limit sets how many are shown.")
 
 
 def _time(at: int) -> str:

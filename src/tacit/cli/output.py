@@ -1,5 +1,4 @@
-"""Where a command's results go: a table on the terminal, or JSON to a file or to standard output; and progress on the
-way."""
+"""Output of commands: tables on the terminal, JSON to a file or standard output, and progress bars on standard error."""
 
 import json
 import os
@@ -17,6 +16,7 @@ from tacit.files import replace
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, ProgressColumn
 
 STANDARD_OUTPUT = "-"
 Json = Annotated[
@@ -44,11 +44,12 @@ def check_json_target(target: str | None, option: str = "--json", *, ledger: str
     if target is None or target == STANDARD_OUTPUT:
         return
     path = Path(target).absolute()
-    there = path.exists()
-    if (there and not (path.is_file() and os.access(path, os.R_OK))) or not _can_be_written(path.parent):
+    replaceable = not path.exists() or (path.is_file() and os.access(path, os.R_OK))
+    if not (replaceable and path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         raise typer.BadParameter("it must name a file in a folder that exists and can be written.", param_hint=option)
-    if any(_is_ledger(file, ledger) for named in (path, path.resolve()) for file in _with_main_file(named)):
-        raise typer.BadParameter(f"{option} names a ledger; name another file.")
+    for file in (*_files_of_database(path), *_files_of_database(path.resolve())):
+        if begins_as_database(file) or (ledger is not None and same_file(file, ledger)):
+            raise typer.BadParameter(f"{option} names a ledger; name another file.")
 
 
 def check_page(out: str) -> None:
@@ -64,22 +65,22 @@ def check_page(out: str) -> None:
 
 def check_different(targets: Mapping[str, str | os.PathLike[str] | None]) -> None:
     """Checks that no two options name one file: one would overwrite the other, or an input."""
-    given = [(option, target) for option, target in targets.items() if target is not None]
-    for (first, one), (second, other) in combinations(given, 2):
-        if one == other == STANDARD_OUTPUT or (STANDARD_OUTPUT not in (one, other) and same_file(one, other)):
-            raise typer.BadParameter(f"{first} and {second} name the same file; name two.")
+    named = [(option, target) for option, target in targets.items() if target is not None]
+    for (option, target), (other_option, other) in combinations(named, 2):
+        if target == other == STANDARD_OUTPUT or (STANDARD_OUTPUT not in (target, other) and same_file(target, other)):
+            raise typer.BadParameter(f"{option} and {other_option} name the same file; name two.")
 
 
-def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two names lead to one file, also through links, or would if it existed."""
+def same_file(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> bool:
+    """Whether two names lead to the same file, also through links, or would if it existed."""
     try:
-        return os.path.samefile(one, other)
+        return os.path.samefile(first, second)
     except (OSError, ValueError):  # one of them does not exist
-        return os.path.realpath(one) == os.path.realpath(other)
+        return os.path.realpath(first) == os.path.realpath(second)
 
 
 def command_line() -> str:
-    """The command as it was typed, for the page of a report."""
+    """The command as you typed it, for the page of a report."""
     return " ".join(["tacit", *map(shlex.quote, sys.argv[1:])])
 
 
@@ -91,29 +92,21 @@ def begins_as_database(file: Path) -> bool:
         return content.read(len(_SQLITE)) == _SQLITE
 
 
-def counted(number: int, one: str, several: str | None = None) -> str:
+def counted(number: int, noun: str, plural: str | None = None) -> str:
     """1 subject, 2 subjects."""
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def _can_be_written(folder: Path) -> bool:
-    return folder.is_dir() and os.access(folder, os.W_OK)
-
-
-def _with_main_file(path: Path) -> Iterator[Path]:
-    """A path and, if it is a file that SQLite keeps beside a database, the database."""
+def _files_of_database(path: Path) -> Iterator[Path]:
+    """A path and, if SQLite keeps a file of that name beside a database, the database."""
     yield path
     for ending in _BESIDE:
         if path.name.endswith(ending) and path.name != ending:
             yield path.with_name(path.name.removesuffix(ending))
 
 
-def _is_ledger(file: Path, ledger: str | None) -> bool:
-    return begins_as_database(file) or (ledger is not None and same_file(file, ledger))
-
-
 def write_json(target: str, content: Any) -> None:
-    """Writes JSON to a file or to standard output. A reader never sees half a file."""
+    """Writes JSON to a file or to standard output. A reader of the file never sees a part of it."""
     text = json.dumps(content, indent=2, allow_nan=False)
     if target == STANDARD_OUTPUT:
         typer.echo(text)
@@ -121,27 +114,28 @@ def write_json(target: str, content: Any) -> None:
     replace(Path(target).absolute(), f"{text}\n".encode())
 
 
+def progress_bar(*columns: "ProgressColumn") -> "Progress":
+    """A bar on standard error, which disappears at the end. It is not shown if standard error is not a terminal."""
+    from rich.progress import Progress
+
+    terminal = console(stderr=True)
+    return Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal)
+
+
 @contextmanager
 def progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on standard error, one task at a time; nothing if standard error is not a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    """Shows the progress of one task at a time, as a `progress_bar`."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-    bars = console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=bars,
-        transient=True,
-        disable=not bars.is_terminal,
+    with progress_bar(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     ) as bar:
         task = bar.add_task("reading", total=None)
         yield lambda step, done, total: bar.update(task, description=step, completed=done, total=total)
 
 
 AUDIT = "audit"
-Show = Callable[[str, str], None]  # the step, and what is being done
+Show = Callable[[str, str], None]  # shows the name of a step and a few words on its state
 
 
 @contextmanager
@@ -162,26 +156,25 @@ def steps(results: "Console", names: Sequence[str]) -> Iterator[Show]:
 def _bar(console: "Console", names: Sequence[str]) -> Iterator[Show]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    shown = "{task.description}"
     columns = (
         SpinnerColumn(),
         BarColumn(20),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn(shown, markup=False),
+        TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=len(names))
-        yield lambda name, what: bar.update(task, completed=names.index(name), description=f"{name}: {what}")
+        yield lambda name, state: bar.update(task, completed=names.index(name), description=f"{name}: {state}")
 
 
 def _lines(console: "Console", names: Sequence[str]) -> Show:
     shown = set()
 
-    def show(name: str, what: str) -> None:
-        if name == AUDIT and AUDIT in shown:  # its mechanisms would be too many lines
+    def show(name: str, state: str) -> None:
+        if name == AUDIT and AUDIT in shown:  # one line for each mechanism would be too many
             return
         shown.add(name)
-        console.print(f"[{names.index(name) + 1}/{len(names)}] {name}: {what} ...", markup=False, soft_wrap=True)
+        console.print(f"[{names.index(name) + 1}/{len(names)}] {name}: {state} ...", markup=False, soft_wrap=True)
 
     return show

@@ -1,8 +1,7 @@
-"""The result of an evaluation on the terminal, in one layout for all systems: figures beside published ones, claims,
-notes.
+"""Prints the result of an evaluation, in one layout for all systems: our figures beside published ones, claims, notes.
 
-A table shows one world and one set of settings, with a line for each method. Where privacy has more settings than there
-are metrics, each metric gets its own table with a column for each epsilon (or eta); otherwise each metric is a column.
+A table shows one world and one set of settings, with a line for each method. If there are more levels of privacy than
+metrics, each metric gets its own table with a column for each epsilon (or eta). Otherwise each metric is a column.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,27 +33,27 @@ _AGAINST = " against "  # "d_f against ig-sig": the paired difference to a basel
 _ONLY_DRAWN = ("cumulative", "single auction", "spread over sets")  # only in figures and in the JSON
 _ONLY_JSON = {COUNT, "kept", "items seen", "items of the head", "pseudo-rows", "entities that use it"}
 _METRICS = {
-    "d_i": "d_i: what the slate lacks of the best item, in stars (also the pick, with the network on the device)",
-    "d_f": "d_f: what the pick by the local model lacks of the best item, in stars",
+    "d_i": "d_i: regret of the slate's best item, in stars (also of the pick, with the network on the device)",
+    "d_f": "d_f: regret of the item that the local model picks, in stars",
 }
-_SETTINGS = {  # what a table is about, by a setting that only its rows have
+_SETTINGS = {  # the subject of a table, by a setting that only its rows have
     "copies": "Every user several times, a simulation",
-    "items": "What the jitter costs, and what jitter epsilon 1 takes, as the catalogue grows",
+    "items": "The cost of the jitter, and the jitter that epsilon 1 needs, as the catalogue grows",
     "slates": "Many slates together",
     "nats": "Tempered slates up to the limit of floats: sum of likes, as a share of the best slate",
     "part": "Multi-selection: slates from a signal",
-    "pay per": "Prices that know less: lift over prices from private scores (selection is greedy)",
+    "pay per": "Prices from less data: lift over prices from private scores (selection is greedy)",
     "gamma": "Randomised response with a cutoff gamma: lift over the public choice",
     "by": "Best gamma, by metric",
     "rate": "Exact calibration: lift over the public choice",
     "score": "Beyond the paper: lift over the public choice",
     "training_epsilon": "Private training, judged by the network without noise",
-    "look_alikes": "Look-alikes: public ones belong to nobody; a release has to beat them",
+    "look_alikes": "Look-alikes: a private release has to beat public look-alikes, which belong to nobody",
 }
 
 
 def print_result(console: "Console", result: Result) -> None:
-    """Prints every figure that has no better place in a plot or in the JSON, then the claims and the notes."""
+    """Prints the figures that are not left to plots and the JSON, then the claims and the notes."""
     sizes = ", ".join(
         f"{int(row.value):,} {row.setting['of']}" for row in result.select(COUNT) if len(row.setting) == 1
     )
@@ -65,11 +64,11 @@ def print_result(console: "Console", result: Result) -> None:
     for table in _tables(result.rows, differences):
         console.print(table)
     if any(row.method.startswith((PAPER, REFERENCE)) for row in result.rows):
-        console.print("In brackets: the paper's figure, or that of a reference.")
+        console.print("In brackets: the figure of the paper or of a reference.")
     for baseline in dict.fromkeys(row.metric.split(_AGAINST)[1] for row in against):
         console.print(
-            f"[green]Green[/]: lower than {baseline} by at least 2 standard errors, trial by trial; [red]red[/]: higher. "
-            f"{baseline} knows nothing about the user: a private method has to beat it."
+            f"[green]Green[/]: lower than {baseline} by at least 2 standard errors, paired by trial; [red]red[/]: higher. "
+            f"{baseline} uses no data of the user, so a private method has to beat it."
         )
     _print_claims(console, result.claims)
     for note in result.notes:
@@ -88,20 +87,20 @@ def _tables(rows: Iterable[Row], differences: Differences) -> Iterator[Table]:
         title = [world, next((_SETTINGS[name] for name in settings if name in _SETTINGS), "")]
         if len(levels) > len(metrics):
             for metric in metrics:
-                chosen = [row for row in group if row.metric == metric]
-                along = privacy if any(privacy in row.setting for row in chosen) else ""
-                yield from _table([*title, _METRICS.get(metric, metric)], chosen, differences, along)
+                selected = [row for row in group if row.metric == metric]
+                columns = privacy if any(privacy in row.setting for row in selected) else ""
+                yield from _table([*title, _METRICS.get(metric, metric)], selected, differences, columns)
             continue
-        for part in ([row for row in group if has == (privacy in row.setting)] for has in (True, False)):
+        for is_private in (True, False):
+            part = [row for row in group if is_private == (privacy in row.setting)]
             metrics = list(dict.fromkeys(row.metric for row in part))
             for first in range(0, len(metrics), _MOST_METRICS):
-                chosen = [row for row in part if row.metric in metrics[first : first + _MOST_METRICS]]
-                yield from _table(title, chosen, differences)
+                selected = [row for row in part if row.metric in metrics[first : first + _MOST_METRICS]]
+                yield from _table(title, selected, differences)
 
 
 def _is_shown(row: Row) -> bool:
-    """Whether a figure belongs on the terminal. Distributions and sweeps are in the plots; everything is in the
-    JSON."""
+    """Whether to print a figure. Plots show distributions and sweeps, and the JSON holds everything."""
     if row.metric in _ONLY_JSON or _AGAINST in row.metric or any(part in row.metric for part in _ONLY_DRAWN):
         return False
     return row.metric not in _METRICS or row.setting.get("draws", _DRAWS) == _DRAWS
@@ -132,7 +131,7 @@ def _table(title: Sequence[str], rows: Sequence[Row], differences: Differences, 
     for line, cells in ours.items():
         figures = []
         for metric, level in columns:
-            figure = cells.get((metric, level), cells.get((metric, "")))  # without a level: the same at each of them
+            figure = cells.get((metric, level), cells.get((metric, "")))  # without a level: the same at every level
             difference = None if figure is None else differences.get((metric, figure.method, _settings_of(figure)))
             figures.append(_cell(figure, published.get(line, {}).get((metric, level)), difference, not crowded))
         settings = dict(line[1])
@@ -185,26 +184,25 @@ def _order(value: Value) -> tuple[float, str]:
 
 
 def _print_claims(console: "Console", claims: Sequence[Claim]) -> None:
-    """A table for the paper's claims, one for those beyond it, and the reference figures that ours do not agree
-    with."""
-    for stated_by in dict.fromkeys(claim.paper for claim in claims):
-        stated = [claim for claim in claims if claim.paper == stated_by]
-        held = sum(claim.holds for claim in stated)
-        if stated_by == "reference figures":
-            console.print(f"[bold]{held} of {len(stated)}[/] figures are within the reference's tolerance.")
-            stated = [claim for claim in stated if not claim.holds]
+    """Prints a table of the paper's claims, one of our own claims, and one of the reference figures that ours miss."""
+    for paper in dict.fromkeys(claim.paper for claim in claims):
+        rows = [claim for claim in claims if claim.paper == paper]
+        share = f"{sum(claim.holds for claim in rows)} of {len(rows)}"
+        if paper == "reference figures":
+            console.print(f"[bold]{share}[/] figures are within the reference's tolerance.")
+            rows = [claim for claim in rows if not claim.holds]
             title = "Outside the reference's tolerance"
-        elif stated_by.startswith("tacit"):
-            title = f"Beyond the paper{stated_by.removeprefix('tacit')}: {held} of {len(stated)} hold"
+        elif paper.startswith("tacit"):
+            title = f"Beyond the paper{paper.removeprefix('tacit')}: {share} hold"
         else:
-            note = ", unverified" if "unverified" in stated_by else ""
-            title = f"The paper's claims{note}: {held} of {len(stated)} hold"
-        if not stated:
+            note = ", unverified" if "unverified" in paper else ""
+            title = f"The paper's claims{note}: {share} hold"
+        if not rows:
             continue
         table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD)
         table.add_column("holds", no_wrap=True)
         table.add_column("claim", ratio=2)
         table.add_column("evidence: figures ± standard errors", ratio=3)
-        for claim in stated:
+        for claim in rows:
             table.add_row("[green]yes[/]" if claim.holds else "[red]no[/]", escape(claim.claim), escape(claim.evidence))
         console.print(table)

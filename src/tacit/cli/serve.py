@@ -1,6 +1,6 @@
-"""``tacit serve``: a published model over HTTP, with a page to try it; or a curator, in its own process.
+"""``tacit serve`` serves a published model over HTTP, with a page to try it, or serves as a curator.
 
-``tacit keys`` manages the keys of a service; devices need none. ``tacit models`` manages the published versions of a
+``tacit keys`` manages the keys of a service; devices need no key. ``tacit models`` manages the published versions of a
 model.
 """
 
@@ -94,8 +94,7 @@ def _settings(file: Path | None, **flags: object) -> "Settings":
 
 
 def _require_published(settings: "Settings") -> None:
-    """Makes sure that there is a version to serve: if nothing is published, fits the embedded ratings in another
-    process."""
+    """Makes sure that there is a version to serve. If nothing is published, fits the embedded ratings in another process."""
     from tacit.ledger import ImpressionLedger, PrivacyLedger
     from tacit.service.versions import current, mark_demonstration, names
 
@@ -103,52 +102,51 @@ def _require_published(settings: "Settings") -> None:
     settings.home.mkdir(parents=True, exist_ok=True)
     if not (folder / "current").exists():
         typer.echo(f"Nothing is published in {folder} yet: fitting the embedded ratings, {EMBEDDED} ...", err=True)
-        ledger = (
-            settings.home / _DEMONSTRATION_LEDGER
-        )  # the budget of the operator's own ledger is not for demonstrations
+        # Demonstrations have their own ledger: they must not spend the operator's budget.
+        ledger = settings.home / _DEMONSTRATION_LEDGER
         PrivacyLedger.open_or_create(ledger).close()
         words = [sys.executable, "-m", "tacit", "fit", EMBEDDED, "--models", str(folder), "--ledger", str(ledger)]
         for epsilon in SLATES:
             words += ["--slates", str(epsilon)]
-        # A process of its own reads the raw ratings, and ends before anything is served.
+        # Another process reads the raw ratings, and ends before this one serves anything.
         if subprocess.run(words, check=False).returncode:
             raise InvalidModel("the embedded ratings could not be fitted; see the lines above.")
-        if len(names(folder)) == 1:  # nobody else has published meanwhile
+        if len(names(folder)) == 1:  # no other process has published meanwhile
             mark_demonstration(current(folder))
     current(folder).check()
     ImpressionLedger.open_or_create(settings.database_target).close()  # once, before several workers open it
 
 
 def _announce(settings: "Settings", port: int, ready: str) -> None:
-    """Prints at once that the service starts, and later that it is ready: the line to look for is then the last one."""
+    """Prints at once that the service starts, and ``ready`` with its address once it answers."""
     address = _address(settings, port)
     typer.echo(f"Starting. It will be at {address} in a moment ...", err=True)
-    Thread(target=_wait, args=(settings, port, ready.format(address)), daemon=True).start()
+    Thread(target=_wait_until_ready, args=(settings, port, ready.format(address)), daemon=True).start()
 
 
-def _wait(settings: "Settings", port: int, ready: str) -> None:
+def _wait_until_ready(settings: "Settings", port: int, ready: str) -> None:
     for _ in range(_PATIENCE):
         sleep(0.5)
         with suppress(OSError, HTTPException):
             if settings.tls_certificate is None:
-                connection = HTTPConnection(_reached(settings), port, timeout=2)
+                connection = HTTPConnection(_own_host(settings), port, timeout=2)
                 connection.request("GET", "/readyz")
                 if connection.getresponse().status != HTTPStatus.OK:
                     continue
-            else:  # the certificate may be for another name: only the port is tried
-                create_connection((_reached(settings), port), timeout=2).close()
+            else:  # the certificate may be for another name, so this only tries the port
+                create_connection((_own_host(settings), port), timeout=2).close()
             typer.echo(f"Ready. {ready} Stop with Ctrl-C.", err=True)
             return
 
 
 def _address(settings: "Settings", port: int) -> str:
     scheme = "https" if settings.tls_certificate else "http"
-    host = _reached(settings)
+    host = _own_host(settings)
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-def _reached(settings: "Settings") -> str:
-    """The host under which this machine itself reaches the service."""
+def _own_host(settings: "Settings") -> str:
+    """The host name at which this machine itself reaches the service."""
     return "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
 
 
@@ -165,7 +163,7 @@ def add_key(
     ] = None,
     file: KeysFile = _KEYS,
 ) -> None:
-    """Add a key. It is printed now and never again: only a digest is stored."""
+    """Add a key and print it. It is printed only this once: the file stores a digest."""
     from tacit.checks import member
     from tacit.service.keys import Scope, issue
 
@@ -189,7 +187,7 @@ def list_keys(file: KeysFile = _KEYS) -> None:
 
 @keys.command("revoke", epilog="Example: tacit keys revoke acme")
 def revoke_key(name: KeyName, file: KeysFile = _KEYS) -> None:
-    """Revoke a key: within seconds nobody can use it."""
+    """Revoke a key. Running services refuse it within seconds."""
     from tacit.service.keys import revoke
 
     revoke(file, name)
@@ -223,7 +221,7 @@ def check_versions(folder: ModelsFolder = _MODELS) -> None:
     for name in names(folder):
         try:
             files = len(read_version(folder, name).check().manifest["files"])
-            typer.echo(f"{name}: {files} files as they were published.")
+            typer.echo(f"{name}: {files} files, all unchanged.")
         except TacitError as problem:
             damaged += 1
             typer.echo(f"{name}: {problem}")
@@ -236,7 +234,7 @@ def use_version(
     version: Annotated[str, typer.Argument(help="The name of the version.", metavar="VERSION")],
     folder: ModelsFolder = _MODELS,
 ) -> None:
-    """Serve this version from now on. Running services switch to it within seconds, and drop no request."""
+    """Serve this version from now on. Running services switch to it within seconds and drop no request."""
     from tacit.service.versions import use
 
     typer.echo(f"{use(folder, version).name} is served now.")

@@ -1,5 +1,5 @@
-"""``tacit transfer``: carry tastes from one domain to another. A curator releases a model once; anybody who has it can
-predict."""
+"""``tacit transfer``: carry tastes from one domain to another. A curator releases a model once, and anybody can predict
+with it."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from tacit.cli.output import check_different, check_json_target, console, counted, write_json
+from tacit.cli.data import DuplicatesOption
+from tacit.cli.output import Json, check_different, check_json_target, console, counted, write_json
 
 if TYPE_CHECKING:
     from tacit.data import Ratings, TwoDomains
     from tacit.ledger import Statement
 
 
-_HEADERS = ("item", "item_id", "itemid", "items", "id", "ids")  # first lines that are no ids
-_AROUND = "\r "  # an id: no other character ends it, as none does where ratings are read
+_HEADERS = ("item", "item_id", "itemid", "items", "id", "ids")  # names of columns, never ids
+_AROUND_ID = "\r "  # stripped from both ends of an id, and nothing else, as in tables of ratings
 _MOST_ID = 2**53  # of a whole number in a release
-_NO_TEXT = "{} is not UTF-8 text: save it as plain text in UTF-8."
+_NOT_TEXT = "{} is not UTF-8 text: save it as plain text in UTF-8."
 
 
 def read_domains(
@@ -38,86 +39,87 @@ def read_domains(
         )
     if target is not None:
 
-        def ratings(place: str) -> "Ratings":
-            stored = place.endswith(".parquet") and is_stored(Path(place))
-            return load_ratings(place) if stored else read_table(place, **columns)
+        def ratings(file: str) -> "Ratings":
+            stored = file.endswith(".parquet") and is_stored(Path(file))
+            return load_ratings(file) if stored else read_table(file, **columns)
 
         return ratings(source), ratings(target)
-    found = load(source, second_domain=True) if source == "synthetic" else load(source)
-    if not isinstance(found, TwoDomains):
+    data = load(source, second_domain=True) if source == "synthetic" else load(source)
+    if not isinstance(data, TwoDomains):
         raise typer.BadParameter(
             f"{source!r} has one domain: name the ratings of the target, too.", param_hint="TARGET"
         )
-    return found, None
+    return data, None
 
 
 def require_lists(domains: "Iterable[Ratings]") -> None:
-    """Raises an error, in terms of the options, if ratings came without a list of items."""
+    """Raises BadParameter, which names the options to use, if ratings came without a list of items."""
     if not all(part.catalogue.listed.any() for part in domains):
         raise typer.BadParameter(
-            "the ratings came without a list of items, and which items were rated at all is private: give public lists, "
-            "--source-items FILE and --target-items FILE; or say --public-catalogue if the rated items are public, which the "
-            "guarantee then assumes."
+            "the ratings came without a list of items, and the set of rated items is private. Give public lists, "
+            "--source-items FILE and --target-items FILE. If the set of rated items is public, give --public-catalogue: the "
+            "guarantee then assumes so."
         )
 
 
 def read_lists(source: Path, target: Path, column: str) -> tuple[list[Any], list[Any]]:
-    """One id in each line; empty lines are passed over. Whole numbers where all of both are written as such, whatever
-    was rated, and a release can carry them."""
-    both = [_lines(file, column) for file in (source, target)]
-    ids = [one for part in both for one in part]
-    if set(both[0]) & set(both[1]):
+    """The ids in two lists, one in each line; empty lines are skipped.
+
+    The ids are whole numbers if all ids of both lists are written as such and a release can carry them, otherwise text. The
+    ratings do not decide that: they are private.
+    """
+    source_ids, target_ids = _read_ids(source, column), _read_ids(target, column)
+    if set(source_ids) & set(target_ids):
         raise typer.BadParameter(f"{source} and {target} both name an item; each must be in one domain.")
-    if all(_is_number(one) for one in ids):
-        return [int(one) for one in both[0]], [int(one) for one in both[1]]
-    return both[0], both[1]
+    if all(_is_number(id) for id in (*source_ids, *target_ids)):
+        return [int(id) for id in source_ids], [int(id) for id in target_ids]
+    return source_ids, target_ids
 
 
-def _lines(file: Path, column: str) -> list[str]:
-    """A first line that is the name of a column would be an item that nobody rated, released with the others: it is
-    refused."""
+def _read_ids(file: Path, column: str) -> list[str]:
+    """The ids in one list. Raises InvalidData for a header, which would be released as an item that nobody rated."""
     from tacit.errors import InvalidData
 
     try:
         content = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise InvalidData(_NO_TEXT.format(file)) from None
-    if "\0" in content:  # UTF-16 without a mark is UTF-8 as well, and no text
-        raise InvalidData(_NO_TEXT.format(file))
-    lines = [line.strip(_AROUND) for line in content.split("\n") if line.strip()]
+        raise InvalidData(_NOT_TEXT.format(file)) from None
+    if "\0" in content:  # UTF-16 without a byte order mark decodes as UTF-8 with null characters
+        raise InvalidData(_NOT_TEXT.format(file))
+    lines = [line.strip(_AROUND_ID) for line in content.split("\n") if line.strip()]
     if not lines:
         raise InvalidData(f"{file} holds no ids: a list has one id in each line.")
     first = lines[0].replace("\t", ",").split(",")[0].strip(' "').lower()
     if first in {column.lower(), *_HEADERS}:
         raise InvalidData(
-            f"{file}: the first line is the name of a column. A list has one id in each line, and no header: delete that line; an "
-            "item of this name may stand in any other."
+            f"{file}: the first line is the name of a column. A list has one id in each line and no header: delete that line. If "
+            "an item has this name, move it to another line."
         )
     return lines
 
 
-def require_rated(places: Iterable[tuple[Path, str]], found: "Iterable[Ratings]", lists: Iterable[list[Any]]) -> None:
-    """Refuses a list of which nobody rated any item, before anything is charged, for the curator's own eyes.
+def require_rated(files: Iterable[tuple[Path, str]], domains: "Iterable[Ratings]", lists: Iterable[list[Any]]) -> None:
+    """Raises BadParameter, before anything is charged, if nobody rated any item of a list.
 
-    Lists that were swapped or belong to something else would leave out every rating, and use up the budget all the
-    same. How many were rated is not told: that would be a number about the ratings which nobody paid for.
+    Swapped or wrong lists would leave out every rating and still use up the budget. The error is for the curator only. It
+    does not count the rated items: that would be an uncharged figure about the ratings.
     """
     import numpy as np
 
-    for (file, ratings_file), ratings, ids in zip(places, found, lists, strict=True):
+    for (file, ratings_file), ratings, ids in zip(files, domains, lists, strict=True):
         rated = np.asarray(ratings.catalogue.ids)[ratings.item_counts > 0].astype(str)
-        if not {str(one) for one in ids}.intersection(rated.tolist()):
+        if not {str(id) for id in ids}.intersection(rated.tolist()):
             raise typer.BadParameter(
                 f"no item of {file} was rated in {ratings_file}: is it the list of the other domain, or are ids written "
-                "differently? Nothing was charged. --yes releases all the same."
+                "differently? Nothing was charged. To release anyway, give --yes."
             )
 
 
-def _is_number(written: str) -> bool:
-    """As it is usually written ("007" is not, and loses its zeros as one), and no larger than a release carries."""
-    digits = written.removeprefix("-")
-    plain = digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(written)) == written
-    return plain and abs(int(written)) <= _MOST_ID
+def _is_number(text: str) -> bool:
+    """Whether an id is a whole number in its usual spelling ("007" is not) that a release can carry."""
+    digits = text.removeprefix("-")
+    is_plain = digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(text)) == text
+    return is_plain and abs(int(text)) <= _MOST_ID
 
 
 def read_release(file: Path) -> Any:
@@ -136,10 +138,10 @@ def read_release(file: Path) -> Any:
 def read_profile(
     file: Path, items: tuple[Any, ...], item: str | None = None, rating: str = "rating"
 ) -> tuple[dict[Any, float], int]:
-    """One person's ratings, by the ids of the model, and the number of ratings of items that it does not know."""
-    written = _json_ratings(file) if file.suffix == ".json" else _csv_ratings(file, item, rating)
+    """One person's ratings of the model's ``items``, and the number of their other ratings."""
+    ratings = _json_ratings(file) if file.suffix == ".json" else _csv_ratings(file, item, rating)
     known = {str(item): item for item in items}
-    return {known[item]: rating for item, rating in written.items() if item in known}, len(set(written) - set(known))
+    return {known[item]: value for item, value in ratings.items() if item in known}, len(set(ratings) - set(known))
 
 
 def _csv_ratings(file: Path, item: str | None, rating: str) -> dict[str, float]:
@@ -150,10 +152,10 @@ def _csv_ratings(file: Path, item: str | None, rating: str) -> dict[str, float]:
     try:
         return _csv_rows(file, item, rating)
     except UnicodeDecodeError:
-        raise InvalidData(_NO_TEXT.format(file)) from None
-    except csv.Error:  # its own words may show what is in the file
+        raise InvalidData(_NOT_TEXT.format(file)) from None
+    except csv.Error:  # its message may quote the file
         raise InvalidData(
-            f"{file}: a cell is longer than {csv.field_size_limit():,} characters, or this is no CSV. Is a quote left open?"
+            f"{file}: a cell is longer than {csv.field_size_limit():,} characters, or this is not CSV. Is a quote left open?"
         ) from None
 
 
@@ -165,25 +167,24 @@ def _csv_rows(file: Path, item: str | None, rating: str) -> dict[str, float]:
     with file.open(encoding="utf-8-sig", newline="") as content:
         rows = csv.DictReader(content)
         names = list(rows.fieldnames or ())
-        named = next((one for one in ("item_id", "item") if one in names), "item_id") if item is None else item
-        if names.count(named) != 1 or names.count(rating) != 1:
+        if item is None:
+            item = "item" if "item" in names and "item_id" not in names else "item_id"
+        if names.count(item) != 1 or names.count(rating) != 1:
             raise InvalidData(
-                f"{file}: expected columns {named} and {rating}, each once, between commas; --item and --rating name others."
+                f"{file}: expected columns {item} and {rating}, each once, between commas; --item and --rating name others."
             )
-        found: dict[str, float] = {}
+        ratings: dict[str, float] = {}
         for row in rows:
             try:
-                place, value = row[named].strip(_AROUND), float(row[rating])
+                id, value = row[item].strip(_AROUND_ID), float(row[rating])
             except (AttributeError, TypeError, ValueError):
                 raise InvalidData(f"{file}, line {rows.line_num}: expected an item and a number.") from None
-            if None in row:  # where csv puts what has no column
+            if None in row:  # csv collects cells without a column under None
                 raise InvalidData(f"{file}, line {rows.line_num}: more cells than the first line has.")
-            if place in found:
-                raise InvalidData(
-                    f"{file}, line {rows.line_num}: an item that was rated before; keep one of its ratings."
-                )
-            found[place] = value
-    return found
+            if id in ratings:
+                raise InvalidData(f"{file}, line {rows.line_num}: this item was rated before; keep one of its ratings.")
+            ratings[id] = value
+    return ratings
 
 
 def _json_ratings(file: Path) -> dict[str, float]:
@@ -193,15 +194,15 @@ def _json_ratings(file: Path) -> dict[str, float]:
     from tacit.messages.cross_domain import load
 
     try:
-        found = load(file)
+        ratings = load(file)
     except InvalidMessage:
-        found = None
-    if not isinstance(found, dict) or not all(type(value) in (int, float) for value in found.values()):
+        ratings = None
+    if not isinstance(ratings, dict) or not all(type(value) in (int, float) for value in ratings.values()):
         raise InvalidData(f"{file}: expected an object of items and their ratings.")
-    if len(json.loads(file.read_bytes(), object_pairs_hook=list)) > len(found):
+    if len(json.loads(file.read_bytes(), object_pairs_hook=list)) > len(ratings):
         raise InvalidData(f"{file}: an item is rated twice; keep one of its ratings.")
     try:
-        return {item: float(value) for item, value in found.items()}
+        return {item: float(value) for item, value in ratings.items()}
     except OverflowError:
         raise InvalidData(f"{file}: a rating is too large a number; correct it or leave its item out.") from None
 
@@ -209,7 +210,9 @@ def _json_ratings(file: Path) -> dict[str, float]:
 app = typer.Typer(help="Carry tastes from one domain to another: release, show, predict.", no_args_is_help=True)
 
 
-AGAIN = "the same release as before, whatever the files hold now. For a release of new ratings, give a new --request-id"
+AGAIN = (
+    "this is the same release as before, whatever the files hold now. To release new ratings, give a new --request-id"
+)
 
 
 class Mode(StrEnum):
@@ -223,23 +226,14 @@ class PostChoice(StrEnum):
     alter_egos = "alter-egos"
 
 
-class Duplicates(StrEnum):
-    error = "error"
-    latest = "latest"
-    mean = "mean"
-
-
-class Outside(StrEnum):
+class OutsideOption(StrEnum):  # tacit.data.Outside for a command line
     error = "error"
     clip = "clip"
 
 
-Json = Annotated[
-    str | None,
-    typer.Option("--json", metavar="FILE", help="Write JSON to FILE and print nothing; - is standard output."),
-]
 ModelFile = Annotated[
-    Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="What `tacit transfer release` wrote.")
+    Path,
+    typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="The file that `tacit transfer release` wrote."),
 ]
 
 
@@ -252,36 +246,36 @@ def release(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="SOURCE", help="Ratings of the source: a file; or, alone, a name or folder of two domains."
+            metavar="SOURCE", help="Ratings of the source: a file, or without TARGET a name or folder of two domains."
         ),
     ],
     ledger: Annotated[
         str,
         typer.Option(
-            metavar="TARGET", help="The curator's ledger: `tacit ledger init` makes one, or a stated --budget."
+            metavar="TARGET", help="The curator's ledger. `tacit ledger init` creates one, and so does --budget."
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", dir_okay=False, help="Where the release is written (JSON).")],
+    out: Annotated[Path, typer.Option(metavar="FILE", dir_okay=False, help="The file for the release (JSON).")],
     target: Annotated[str | None, typer.Argument(metavar="[TARGET]", help="Ratings of the target: a file.")] = None,
     epsilon: Annotated[float, typer.Option(help="The epsilon of the release.")] = 2.0,
     delta: Annotated[float, typer.Option(help="The delta of the release.")] = 1e-6,
     budget: Annotated[
         float | None,
         typer.Option(
-            help="The epsilon that these users are promised in all, at this delta; agreed once. By default 2."
+            help="The epsilon of all releases together, at this delta; agreed with the first release. By default 2."
         ),
     ] = None,
     mode: Annotated[
-        Mode, typer.Option(help="A model for anybody's predictions, or a table of replacements.")
+        Mode, typer.Option(help="A model that predicts for anybody, or a table of replacements.")
     ] = Mode.moments,
     post: Annotated[
         PostChoice | None, typer.Option(help="With moments: the model made of the noisy sums; by default factors.")
     ] = None,
     users: Annotated[
         int | None,
-        typer.Option(min=1, help="With moments: a public guess of the number of users. It is never counted."),
+        typer.Option(min=1, help="With moments: a public guess of the number of users. tacit never counts them."),
     ] = None,
-    least: Annotated[int, typer.Option(min=1, help="Ratings in a domain from which a user counts there.")] = 5,
+    least: Annotated[int, typer.Option(min=1, help="The fewest ratings of a user that count in a domain.")] = 5,
     source_items: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="A public list of source items, one id in each line."),
@@ -292,36 +286,37 @@ def release(
     ] = None,
     public_catalogue: Annotated[
         bool,
-        typer.Option(
-            "--public-catalogue", help="Which items were rated at all is public; the guarantee then assumes so."
-        ),
+        typer.Option("--public-catalogue", help="The set of rated items is public. The guarantee then assumes so."),
     ] = False,
-    user: Annotated[str, typer.Option(metavar="COL", help="Of files: the column of the user's id.")] = "user_id",
+    user: Annotated[str, typer.Option(metavar="COL", help="The column of the user's id, in files.")] = "user_id",
     item: Annotated[str, typer.Option(metavar="COL", help="The column of the item's id.")] = "item_id",
     rating: Annotated[str, typer.Option(metavar="COL", help="The column of the rating.")] = "rating",
     time: Annotated[str | None, typer.Option(metavar="COL", help="The column of the time, if any.")] = None,
     scale: Annotated[
         tuple[float, float], typer.Option(metavar="LOW HIGH", help="The lowest and highest rating: public.")
     ] = (1.0, 5.0),
-    duplicates: Annotated[Duplicates, typer.Option(help="Two ratings of one item by one user.")] = Duplicates.error,
-    outside: Annotated[Outside, typer.Option(help="A rating below or above the scale.")] = Outside.error,
+    duplicates: Annotated[
+        DuplicatesOption, typer.Option(help="What to do if a user rated an item more than once.")
+    ] = DuplicatesOption.error,
+    outside: Annotated[
+        OutsideOption, typer.Option(help="What to do with a rating below or above the scale.")
+    ] = OutsideOption.error,
     subject: Annotated[
         str | None,
         typer.Option(
-            help="What these users are called in the ledger: the same people, the same name. By default by their files."
+            help="The name of these users in the ledger. Always use the same name for the same people; by default it "
+            "follows from their files."
         ),
     ] = None,
     request_id: Annotated[
-        str | None, typer.Option(help="A new id is a new release, of what the ratings are by then, and a new charge.")
+        str | None, typer.Option(help="A new id makes a new release of the present ratings, and a new charge.")
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Release also where no item of a list was rated, without looking.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not check that items of the lists were rated.")] = False,
     json_file: Json = None,
 ) -> None:
-    """Charge the ledger, draw a release and write it. Anybody may have it and use it for any number of predictions.
+    """Charge the ledger, draw a release and write it. You may publish it: anybody can use it for any number of predictions.
 
-    The same call again writes the same bytes and costs nothing.
+    Running the same command again writes the same bytes and costs nothing.
     """
     from tacit.curator import Curator
     from tacit.data import Scale, TwoDomains
@@ -331,15 +326,15 @@ def release(
     check_json_target(str(out), "--out", ledger=ledger)
     check_json_target(json_file, ledger=ledger)
     inputs = {"SOURCE": source, "TARGET": target, "--source-items": source_items, "--target-items": target_items}
-    for name, place in inputs.items():  # source and target are told apart by what is in them
-        check_different({name: place, "--out": out, "--json": json_file, "--ledger": ledger})
+    for name, file in inputs.items():  # one by one: two inputs may be the same file, for which there is a better error
+        check_different({name: file, "--out": out, "--json": json_file, "--ledger": ledger})
     if (source_items is None) != (target_items is None):
         raise typer.BadParameter("public lists come in pairs: give --source-items and --target-items.")
     if mode is not Mode.moments and (post is not None or users is not None):
         raise typer.BadParameter(f"--post and --users belong to --mode moments, not to {mode.value}: leave them out.")
     _check_public(epsilon, delta, ledger, subject, request_id)  # before the ratings are read
-    promised = None if budget is None else Budget(budget, delta)
-    if promised is None:
+    total = None if budget is None else Budget(budget, delta)
+    if total is None:
         open_ledger(ledger, may_create=False, head=None, clock=now).close()
     columns = {"user": user, "item": item, "rating": rating, "time": time, "scale": Scale(*scale)}
     public = None if source_items is None or target_items is None else (source_items, target_items)
@@ -362,21 +357,21 @@ def release(
         first,
         second,
         ledger,
-        budget=promised,
+        budget=total,
         subject=subject,
         catalogues=lists,
         public_catalogue=public_catalogue,
     ) as curator:
         with progress.status("Charging, adding up and drawing ..."):
-            made = curator.release(epsilon, delta, mode=mode.value, request_id=request_id, **options)
-        made.save(out)
+            release = curator.release(epsilon, delta, mode=mode.value, request_id=request_id, **options)
+        release.save(out)
         statement, again = curator.statement(), curator.sent_again
     if json_file is not None:
-        told = {"written": str(out), "sent again": again, "budget": statement.to_json()}
-        write_json(json_file, {**_facts(made), **told})
+        charge = {"written": str(out), "sent again": again, "budget": statement.to_json()}
+        write_json(json_file, {**_facts(release), **charge})
     else:
         note = f"\n{AGAIN}" if again else ""
-        typer.echo(f"{_shown(made)}\nwritten to {out}{note}\n{statement}{_deltas(statement)}")
+        typer.echo(f"{_summary(release)}\nwritten to {out}{note}\n{statement}{_deltas(statement)}")
 
 
 @app.command("predict", epilog="Example: tacit transfer predict model.json mine.csv --k 10")
@@ -388,7 +383,7 @@ def predict(
             metavar="RATINGS",
             exists=True,
             dir_okay=False,
-            help="One person's own ratings: CSV with an item and a rating in each line, or JSON.",
+            help="One person's ratings: CSV with an item and a rating in each line, or JSON.",
         ),
     ],
     k: Annotated[int, typer.Option(min=1, help="The number of items.")] = 10,
@@ -398,40 +393,40 @@ def predict(
     rating: Annotated[str, typer.Option(metavar="COL", help="The column of the rating.")] = "rating",
     json_file: Json = None,
 ) -> None:
-    """Predict the target items that one person would rate highest, from their own ratings, which stay on this machine.
+    """Predict the target items that one person would rate highest. Their ratings stay on this machine.
 
-    With replacements: print their alter ego, the ratings of target items that stand in for theirs.
+    With a table of replacements it prints their alter ego: ratings of the target items that replace theirs.
     """
     check_json_target(json_file)
     check_different({"MODEL": model, "RATINGS": ratings, "--json": json_file})
-    found = read_release(model)
-    profile, passed_over = read_profile(ratings, (*found.source, *found.target), item, rating)
-    if hasattr(found, "predict"):
-        predicted = found.predict(profile)
-        chosen = {item: predicted[item] for item in found.recommend(profile, k)}
+    release = read_release(model)
+    profile, unknown = read_profile(ratings, (*release.source, *release.target), item, rating)
+    if hasattr(release, "predict"):
+        predicted = release.predict(profile)
+        best = {item: predicted[item] for item in release.recommend(profile, k)}
     else:
-        chosen = dict(sorted(found.alter_ego(profile).items(), key=lambda one: -one[1])[:k])
-    rows = [{"item": item, "rating": rating} for item, rating in chosen.items()]
+        best = dict(sorted(release.alter_ego(profile).items(), key=lambda pair: -pair[1])[:k])
+    rows = [{"item": item, "rating": rating} for item, rating in best.items()]
     if json_file is not None:
-        write_json(json_file, {"items": rows, "passed over": passed_over, **_facts(found)})
+        write_json(json_file, {"items": rows, "passed over": unknown, **_facts(release)})
         return
     for row in rows:
         typer.echo(f"{row['rating']:6.3f}  {row['item']}")
-    if passed_over:
-        typer.echo(f"tacit: ignored {counted(passed_over, 'rating')} of items that the model does not know.", err=True)
-    typer.echo(_remark(found))
+    if unknown:
+        typer.echo(f"tacit: ignored {counted(unknown, 'rating')} of items that the model does not know.", err=True)
+    typer.echo(release.remark if hasattr(release, "remark") else "These are the ratings of their alter ego.")
 
 
 @app.command("show", epilog="Example: tacit transfer show model.json")
 def show(model: ModelFile, json_file: Json = None) -> None:
-    """Show what a release promises and what it holds."""
+    """Show the guarantee and the content of a release."""
     check_json_target(json_file)
     check_different({"MODEL": model, "--json": json_file})
-    found = read_release(model)
+    release = read_release(model)
     if json_file is not None:
-        write_json(json_file, _facts(found))
+        write_json(json_file, _facts(release))
     else:
-        typer.echo(_shown(found))
+        typer.echo(_summary(release))
 
 
 def _check_public(epsilon: float, delta: float, ledger: str, subject: str | None, request_id: str | None) -> None:
@@ -449,30 +444,29 @@ def _check_public(epsilon: float, delta: float, ledger: str, subject: str | None
         raise typer.BadParameter("it must name a file in a folder that exists.", param_hint="--ledger")
 
 
-def _facts(found: Any) -> dict[str, Any]:
-    """Everything public about a release except its numbers."""
-    told = ("kind", "directions", "crossing", "remark") if hasattr(found, "kind") else ()
-    kind = {name: getattr(found, name) for name in told}
+def _facts(release: Any) -> dict[str, Any]:
+    """Everything about a release except its numbers."""
+    names = ("kind", "directions", "crossing", "remark") if hasattr(release, "kind") else ()
     return {
-        "format": found.to_json()["format"],
-        **kind,
-        "source items": len(found.source),
-        "target items": len(found.target),
-        "scale": list(found.scale),
-        "guarantee": found.guarantee.to_json(),
+        "format": release.to_json()["format"],
+        **{name: getattr(release, name) for name in names},
+        "source items": len(release.source),
+        "target items": len(release.target),
+        "scale": list(release.scale),
+        "guarantee": release.guarantee.to_json(),
     }
 
 
-def _shown(found: Any) -> str:
-    what = found.kind if hasattr(found, "kind") else "replacements"
-    sizes = f"{counted(len(found.source), 'source item')}, {counted(len(found.target), 'target item')}"
-    scale = f"rated from {found.scale[0]:g} to {found.scale[1]:g}"
-    lines = [f"{what}: {sizes}, {scale}", f"guarantee: {found.guarantee}"]
-    return "\n".join([*lines, *([found.remark] if hasattr(found, "remark") else [])])
+def _summary(release: Any) -> str:
+    kind = release.kind if hasattr(release, "kind") else "replacements"
+    sizes = f"{counted(len(release.source), 'source item')}, {counted(len(release.target), 'target item')}"
+    scale = f"rated from {release.scale[0]:g} to {release.scale[1]:g}"
+    lines = [f"{kind}: {sizes}, {scale}", f"guarantee: {release.guarantee}"]
+    return "\n".join([*lines, *([release.remark] if hasattr(release, "remark") else [])])
 
 
 def _deltas(statement: "Statement") -> str:
-    """A line for each budget whose delta adds up beside its epsilon."""
+    """A line for each budget with a delta, under basic accounting, which adds deltas up beside epsilons."""
     from tacit.ledger.budgets import DELTA_DIGITS, shown
 
     if statement.terms.accounting.value != "basic":
@@ -483,7 +477,3 @@ def _deltas(statement: "Statement") -> str:
         for window in statement.windows
         if window.budget.delta
     )
-
-
-def _remark(found: Any) -> str:
-    return found.remark if hasattr(found, "remark") else "These are the ratings of their alter ego."

@@ -1,6 +1,6 @@
 """Ratings, impressions and pairs of domains: readers for tables and public data sets, splits, synthetic data.
 
-Everything is imported on first use: ``import tacit.data`` loads neither polars nor pyarrow nor scipy.
+Every name is loaded on first use: ``import tacit.data`` imports neither polars nor pyarrow nor scipy.
 
     import numpy as np
     import tacit.data

@@ -22,7 +22,7 @@ _MANY_ROWS = 1 << 20  # from here on, sorting by counting is worth the import of
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RowSource:
     """Where rows come from. An error names the location of a row, never its content."""
 
     path: str
@@ -53,14 +53,14 @@ def assemble(
     columns: Columns,
     *,
     scale: Scale,
-    source: Source,
+    source: RowSource,
     name: str,
     duplicates: Duplicates = "error",
     outside: Outside = "error",
     catalogue: Catalogue | None = None,
     provenance: Provenance = UNKNOWN,
 ) -> Ratings:
-    """Checks and sorts the columns. All items of ``catalogue``, if given, must be among the ids of ``columns.items``."""
+    """Checks and sorts the columns. The ids of ``columns.items`` must include all items of ``catalogue``, if you pass one."""
     for option, value, allowed in (("duplicates", duplicates, Duplicates), ("outside", outside, Outside)):
         if value not in get_args(allowed):
             raise InvalidParameter(f"{option} must be one of {', '.join(get_args(allowed))}, not {value!r}.")
@@ -112,7 +112,7 @@ def from_arrays(
     if any(column.shape != values.shape for column in [*raw, *([] if stamps is None else [stamps])]):
         raise InvalidData("users, items, ratings and times must be columns of one length.")
     columns = Columns(encode(raw[0]), encode(raw[1]), values, stamps)
-    source = Source("the arrays")
+    source = RowSource("the arrays")
     return assemble(columns, scale=scale, source=source, name=name, duplicates=duplicates, outside=outside)
 
 
@@ -146,7 +146,7 @@ def mix(
     return assemble(
         columns,
         scale=_joint_scale([part.scale for part in parts]),
-        source=Source(name),
+        source=RowSource(name),
         name=name,
         catalogue=listing,
         provenance=Provenance("; ".join(dict.fromkeys(part.provenance.source for part in parts)), "that of every part"),
@@ -176,7 +176,7 @@ def _id_column(name: str, raw: ArrayLike) -> NDArray[Any]:
     if column.ndim == 1 and not column.size:
         return column.astype(np.int64 if column.dtype.kind in "iuf" else str)
     if column.dtype.kind == "O":
-        column = _unboxed(name, column)
+        column = _unbox(name, column)
     if column.ndim != 1 or column.dtype.kind not in "iuUT":
         raise InvalidData(f"{name} must be one column of whole numbers or of text, without missing values.")
     if column.dtype.kind == "u" and int(column.max()) > np.iinfo(np.int64).max:
@@ -184,7 +184,7 @@ def _id_column(name: str, raw: ArrayLike) -> NDArray[Any]:
     return column.astype(np.int64 if column.dtype.kind in "iu" else str)
 
 
-def _unboxed(name: str, column: NDArray[Any]) -> NDArray[Any]:
+def _unbox(name: str, column: NDArray[Any]) -> NDArray[Any]:
     """A column of Python objects as whole numbers or text. None is not an id, and not the text "None"."""
     kinds = {type(value) for value in column.ravel().tolist()}
     if all(issubclass(kind, str) for kind in kinds):
@@ -210,7 +210,7 @@ def _clip(values: NDArray[np.float32], scale: Scale) -> NDArray[np.float32]:
     return np.where(np.isfinite(values), moved, values).astype(np.float32)
 
 
-def _check_values(values: NDArray[np.float32], scale: Scale, source: Source) -> None:
+def _check_values(values: NDArray[np.float32], scale: Scale, source: RowSource) -> None:
     if values.size >= np.iinfo(np.int32).max:
         raise InvalidData(f"{source.path} holds {values.size:,} ratings; at most 2,147,483,646 fit.")
     row = scale.first_outside(values)
@@ -227,13 +227,13 @@ def _check_values(values: NDArray[np.float32], scale: Scale, source: Source) -> 
 
 def _is_sorted(users: Codes, items: Codes) -> bool:
     """Whether rows are sorted by user, then item, without repeats. MovieLens files usually are, so the check pays."""
-    ahead = users[1:] > users[:-1]
-    ahead |= (users[1:] == users[:-1]) & (items[1:] > items[:-1])
-    return bool(ahead.all())
+    ascends = users[1:] > users[:-1]
+    ascends |= (users[1:] == users[:-1]) & (items[1:] > items[:-1])
+    return bool(ascends.all())
 
 
 def stable_order(users: Codes, items: Codes, n_users: int, n_items: int) -> NDArray[Any]:
-    """As ``np.lexsort((items, users))``. Many rows are sorted by counting, which takes half the time for 25 million."""
+    """The same as ``np.lexsort((items, users))``. It sorts many rows by counting, in half the time for 25 million rows."""
     if users.size < _MANY_ROWS:
         return np.lexsort((items, users))
     by_item = _counting_order(items, n_items)
@@ -251,12 +251,12 @@ def _counting_order(codes: Codes, n_codes: int) -> NDArray[Any]:
     return order
 
 
-def _duplicate_error(first: NDArray[np.bool_], order: NDArray[np.intp], source: Source) -> DuplicateRatings:
-    again = np.flatnonzero(~first)
-    earliest = again[np.argmin(order[again])]  # the first row of the file that repeats another
+def _duplicate_error(first: NDArray[np.bool_], order: NDArray[np.intp], source: RowSource) -> DuplicateRatings:
+    repeats = np.flatnonzero(~first)
+    earliest = repeats[np.argmin(order[repeats])]  # the first row of the file that repeats another
     return DuplicateRatings(
         f"{source.at(int(order[earliest]))} rates the same item for the same user as {source.line(int(order[earliest - 1]))}; "
-        f"{again.size:,} such rows. {source.duplicates_hint}"
+        f"there are {repeats.size:,} such rows. {source.duplicates_hint}"
     )
 
 
@@ -277,8 +277,8 @@ def _merge(
     starts = np.flatnonzero(first)
     sums = np.add.reduceat(values[order].astype(np.float64), starts)
     means = (sums / np.diff(np.append(starts, first.size))).astype(np.float32)
-    on_scale = scale.first_outside(means) is None  # the mean of 3 and 4 stars is not
-    return order[last], means, scale if on_scale else scale.without_step()
+    is_on_scale = scale.first_outside(means) is None  # the mean of 3 and 4 stars is not
+    return order[last], means, scale if is_on_scale else scale.without_step()
 
 
 def _joint_scale(scales: Sequence[Scale]) -> Scale:

@@ -1,8 +1,8 @@
 """The catalogue: the ids, titles and genres of items. All of it is public.
 
-Ids are what a file calls users and items; codes 0, 1, 2, ... stand for them in ascending order of id. So "score descending,
-item id ascending" is the same order as "score descending, code ascending". Films have genres of one fixed vocabulary, the same
-for every MovieLens release.
+Files name users and items by ids. Codes 0, 1, 2, ... number them in ascending order of id, so "score descending, item id
+ascending" is the same order as "score descending, code ascending". Films have genres of one fixed vocabulary, the same for
+every MovieLens release.
 """
 
 from collections.abc import Callable, Sequence
@@ -153,18 +153,18 @@ def genre_flags(texts: Sequence[str], where: Callable[[int], str]) -> NDArray[np
 
     Raises InvalidData for a genre outside the vocabulary; ``where(row)`` names the location of a text in the error.
     """
-    known: dict[str, NDArray[np.bool_]] = {}  # 62,423 films share about 1,600 texts
+    flags_of: dict[str, NDArray[np.bool_]] = {}  # 62,423 films share about 1,600 texts
     flags = np.zeros((len(texts), len(GENRES)), dtype=np.bool_)
     for row, text in enumerate(texts):
-        if text not in known:
+        if text not in flags_of:
             genres = [genre for genre in text.split("|") if genre not in _DROPPED]
             unknown = [genre for genre in genres if genre not in _COLUMN]
             if unknown:
                 raise InvalidData(f"{where(row)}: {unknown[0]!r} is not a genre; allowed: {', '.join(GENRES)}.")
-            known[text] = np.zeros(len(GENRES), dtype=np.bool_)
-            known[text][[_COLUMN[genre] for genre in genres]] = True
-            known[text][_NO_GENRE] = not np.delete(known[text], _NO_GENRE).any()
-        flags[row] = known[text]
+            flags_of[text] = np.zeros(len(GENRES), dtype=np.bool_)
+            flags_of[text][[_COLUMN[genre] for genre in genres]] = True
+            flags_of[text][_NO_GENRE] = not np.delete(flags_of[text], _NO_GENRE).any()
+        flags[row] = flags_of[text]
     return flags
 
 
@@ -186,11 +186,11 @@ def encode(raw: Ids, known: Ids | None = None) -> tuple[Ids, Codes]:
 
 
 def _encode_by_table(raw: Ids, parts: list[Ids], low: int, span: int) -> tuple[Ids, Codes]:
-    seen = np.zeros(span, dtype=np.bool_)
+    occurs = np.zeros(span, dtype=np.bool_)
     for part in parts:
-        seen[part - low if low else part] = True
-    codes = np.cumsum(seen, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(seen).astype(np.int64) + low, codes[raw - low if low else raw]
+        occurs[part - low if low else part] = True
+    codes = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(occurs).astype(np.int64) + low, codes[raw - low if low else raw]
 
 
 def whole_number_ids(ids: Ids, codes: Codes) -> tuple[Ids, Codes]:
@@ -210,16 +210,16 @@ def whole_number_ids(ids: Ids, codes: Codes) -> tuple[Ids, Codes]:
     return numbers[order], new_codes[codes]
 
 
-def code_of(ids: Ids, wanted: object) -> int | None:
-    """The code of one id, or None."""
-    if isinstance(wanted, str) != (ids.dtype.kind == "U") or isinstance(wanted, bool):
+def code_of(ids: Ids, id: object) -> int | None:
+    """The code of one id, or None if it is unknown."""
+    if isinstance(id, str) != (ids.dtype.kind == "U") or isinstance(id, bool):
         return None
-    if not isinstance(wanted, (str, int, float, np.integer, np.floating)):
+    if not isinstance(id, (str, int, float, np.integer, np.floating)):
         return None
-    if not isinstance(wanted, str) and not -(2.0**63) <= wanted < 2.0**63:
+    if not isinstance(id, str) and not -(2.0**63) <= id < 2.0**63:
         return None
-    code = int(np.searchsorted(ids, wanted))
-    return code if code < ids.size and ids[code] == wanted else None
+    code = int(np.searchsorted(ids, id))
+    return code if code < ids.size and ids[code] == id else None
 
 
 def checked_code(kind: str, code: int, n_codes: int) -> int:
@@ -231,7 +231,7 @@ def checked_code(kind: str, code: int, n_codes: int) -> int:
 
 
 def codes_allowed(n_codes: int) -> str:
-    return f"codes go from 0 to {n_codes - 1}" if n_codes else "there are none"
+    return f"codes go from 0 to {n_codes - 1}" if n_codes else "there are no codes"
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

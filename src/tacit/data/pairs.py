@@ -55,7 +55,7 @@ class TwoDomains:
             raise InvalidParameter("align(source, target) takes two sets of Ratings.")
         users, codes = encode(np.concatenate(_same_kind(source.user_ids, target.user_ids)))
         first, second = codes[: source.n_users], codes[source.n_users :]
-        return cls(_recoded(source, users, first), _recoded(target, users, second))
+        return cls(_recode(source, users, first), _recode(target, users, second))
 
     @classmethod
     def by_items(cls, ratings: Ratings, in_source: ArrayLike) -> "TwoDomains":
@@ -73,7 +73,7 @@ def _same_kind(first: Ids, second: Ids) -> tuple[Ids, Ids]:
     return first.astype(str), second.astype(str)
 
 
-def _recoded(ratings: Ratings, users: Ids, codes: Codes) -> Ratings:
+def _recode(ratings: Ratings, users: Ids, codes: Codes) -> Ratings:
     """The same rows over a longer list of users, in which user ``c`` gets the code ``codes[c]``.
 
     Text and numbers sort differently, so the users may change their order; their rows then move too.

@@ -28,7 +28,7 @@ _FOLDER = "TACIT_DATA"
 
 @dataclass(frozen=True, slots=True)
 class DataSetInfo:
-    """What `available` and ``tacit data list`` say about one data set."""
+    """One row of `available` and ``tacit data list``: a data set, and whether it is ready to use."""
 
     name: str
     kind: str  # "ratings", "two domains", "impressions"
@@ -64,7 +64,7 @@ _FOLDERS = {
 _BUILT_IN = {
     "movielens-small": _Facts("ratings", "real: 100,004 ratings of films, with times and genres", MOVIELENS_LATEST),
     "synthetic": _Facts(
-        "ratings", "made up: tastes, genres, a long tail; options as for tacit.data.synthetic", GENERATED
+        "ratings", "synthetic: tastes, genres, a long tail; options as for tacit.data.synthetic", GENERATED
     ),
 }
 

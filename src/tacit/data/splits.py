@@ -15,6 +15,8 @@ from tacit.errors import InvalidData
 
 
 class Sizes(NamedTuple):
+    """The number of ratings on each side of a split."""
+
     train: int
     test: int
 
@@ -38,8 +40,8 @@ class Split:
 def holdout(ratings: Ratings, share: float = 0.2, *, rng: np.random.Generator) -> Split:
     """Holds out a random ``share`` of all rows, rounded to whole rows."""
     test = np.zeros(len(ratings), dtype=np.bool_)
-    wanted = round(probability("share", share) * len(ratings))
-    test[generator(rng).permutation(len(ratings))[:wanted]] = True
+    count = round(probability("share", share) * len(ratings))
+    test[generator(rng).permutation(len(ratings))[:count]] = True
     return _split(ratings, test)
 
 
@@ -54,15 +56,15 @@ def leave_out_per_user(ratings: Ratings, n: int = 1, *, keep: int = 1, rng: np.r
     """Holds out up to ``n`` random ratings of each user, and keeps at least ``keep`` of each for training."""
     whole("n", n, least=1)
     whole("keep", keep, least=0)
-    taken = np.clip(ratings.counts - keep, 0, n)
+    held_out = np.clip(ratings.counts - keep, 0, n)
     order = np.lexsort((generator(rng).random(len(ratings)), ratings.users))  # shuffled within each user
     rank = np.empty(len(ratings), dtype=np.int64)
     rank[order] = np.arange(len(ratings)) - np.repeat(ratings.starts[:-1], ratings.counts)
-    return _split(ratings, rank < np.repeat(taken, ratings.counts))
+    return _split(ratings, rank < np.repeat(held_out, ratings.counts))
 
 
 def by_time(ratings: Ratings, share: float = 0.2) -> Split:
-    """Holds out the latest ``share`` of all rows. Rows with the time of the border all stay for training."""
+    """Holds out the latest ``share`` of all rows. All rows with the time of the border stay for training."""
     probability("share", share)
     if ratings.times is None:
         raise InvalidData(f"{ratings.name!r} has no times, so it cannot be split by time.")
@@ -80,10 +82,10 @@ def by_time(ratings: Ratings, share: float = 0.2) -> Split:
 
 def hold_out_users(ratings: Ratings, share: float = 0.2, *, rng: np.random.Generator) -> Split:
     """Holds out all rows of a random ``share`` of the users."""
-    wanted = round(probability("share", share) * ratings.n_users)
-    chosen = np.zeros(ratings.n_users, dtype=np.bool_)
-    chosen[generator(rng).permutation(ratings.n_users)[:wanted]] = True
-    return _split(ratings, np.repeat(chosen, ratings.counts))
+    count = round(probability("share", share) * ratings.n_users)
+    held_out = np.zeros(ratings.n_users, dtype=np.bool_)
+    held_out[generator(rng).permutation(ratings.n_users)[:count]] = True
+    return _split(ratings, np.repeat(held_out, ratings.counts))
 
 
 def _split(ratings: Ratings, test: NDArray[np.bool_]) -> Split:

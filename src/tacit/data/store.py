@@ -1,6 +1,6 @@
 """tacit's own file format: Parquet with the columns user, item, rating and time, and everything else in its metadata.
 
-Any tool can read the columns. A crash or an error leaves the old file or none, never half of one (`tacit.files`).
+Any tool can read the columns. A crash or an error leaves the old file or no file, never a part of one (`tacit.files`).
 """
 
 import base64
@@ -47,7 +47,7 @@ def is_stored(path: Path) -> bool:
 
 
 def read(path: str | Path) -> Ratings:
-    """Ratings from a file that `write` made. Everything is checked again."""
+    """Ratings from a file that `write` made. Checks everything again."""
     path = Path(path)
     parts = _unpack(path)
     if parts is None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import finite, positive, whole
-from tacit.data.assemble import Columns, Source, assemble
+from tacit.data.assemble import Columns, RowSource, assemble
 from tacit.data.catalogue import GENRES, Catalogue
 from tacit.data.pairs import TwoDomains
 from tacit.data.ratings import COUNTS, GENERATED, HALF_STARS, Entities, Ratings, Scale, generator
@@ -92,7 +92,7 @@ def synthetic(
         columns = _columns(user_ids, ids, targets, exposure, people, scale, timestamps, rng)
         catalogue = Catalogue(ids, tuple(f"{name.title()} {item}" for item in ids.tolist()), flags, genres)
         ratings = assemble(
-            columns, scale=scale, source=Source(name), name=name, catalogue=catalogue, provenance=GENERATED
+            columns, scale=scale, source=RowSource(name), name=name, catalogue=catalogue, provenance=GENERATED
         )
         return ratings if groups is None else ratings.with_entities(groups)
 
@@ -147,7 +147,7 @@ def synthetic_counts(
     ratings = assemble(
         Columns((ids[0], raters), (ids[1], rated), values),
         scale=COUNTS,
-        source=Source("synthetic counts"),
+        source=RowSource("synthetic counts"),
         name="synthetic counts",
         provenance=GENERATED,
     )
@@ -192,17 +192,17 @@ def _groups(users: int, entities: int, rng: np.random.Generator) -> Entities | N
 def _targets(users: int, items: int, mean: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """The number of items that each user rates: log-normal, at least 1, at most half of the catalogue."""
     spread = 0.8
-    drawn = rng.lognormal(np.log(mean) - spread**2 / 2, spread, users)
-    return np.clip(np.rint(drawn), 1, max(1, items // 2)).astype(np.int64)
+    counts = rng.lognormal(np.log(mean) - spread**2 / 2, spread, users)
+    return np.clip(np.rint(counts), 1, max(1, items // 2)).astype(np.int64)
 
 
 def _genre_flags(items: int, genres: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """One to three genres for each item. Some genres are far more common than others."""
     share = 1.0 / np.arange(1, genres + 1)
-    drawn = rng.choice(genres, size=(items, 3), p=share / share.sum())
-    drawn[rng.random((items, 3)) > [1.0, 0.6, 0.3]] = -1  # the first is always kept
+    columns = rng.choice(genres, size=(items, 3), p=share / share.sum())
+    columns[rng.random((items, 3)) > [1.0, 0.6, 0.3]] = -1  # the first genre always stays
     flags = np.zeros((items, genres + 1), dtype=np.bool_)
-    flags[np.arange(items)[:, None], drawn] = True
+    flags[np.arange(items)[:, None], columns] = True
     return np.ascontiguousarray(flags[:, :genres])
 
 
@@ -262,20 +262,20 @@ def _chunk(
     n_items = exposure.popularity.size
     pairs = np.zeros(0, dtype=np.int64)  # index of the user in the chunk x items + item, ascending
     for _ in range(_ROUNDS):
-        wanted = targets - np.bincount(pairs // n_items, minlength=users.size)
-        if not wanted.any():
+        missing = targets - np.bincount(pairs // n_items, minlength=users.size)
+        if not missing.any():
             break
-        drawn = np.repeat(np.arange(users.size), 3 * wanted)
-        items = np.searchsorted(cumulative, rng.random(drawn.size) * cumulative[-1], side="right")
-        liking = _affinity(exposure, users[drawn], items) * np.float32(exposure.selectivity)
-        taken = rng.random(drawn.size, dtype=np.float32) * (1 + np.exp(_RELUCTANCE - liking)) < 1
-        candidates = drawn[taken] * n_items + items[taken]
+        raters = np.repeat(np.arange(users.size), 3 * missing)
+        items = np.searchsorted(cumulative, rng.random(raters.size) * cumulative[-1], side="right")
+        liking = _affinity(exposure, users[raters], items) * np.float32(exposure.selectivity)
+        is_rated = rng.random(raters.size, dtype=np.float32) * (1 + np.exp(_RELUCTANCE - liking)) < 1
+        candidates = raters[is_rated] * n_items + items[is_rated]
         _, first = np.unique(candidates, return_index=True)
         candidates = candidates[np.sort(first)]  # in the order of drawing, so that a cut favours no item
         candidates = candidates[~np.isin(candidates, pairs, assume_unique=True)]
         rater = candidates // n_items
         rank = np.arange(rater.size) - np.searchsorted(rater, rater)
-        pairs = np.sort(np.concatenate([pairs, candidates[rank < wanted[rater]]]))
+        pairs = np.sort(np.concatenate([pairs, candidates[rank < missing[rater]]]))
     return users[pairs // n_items], pairs % n_items
 
 

@@ -1,6 +1,6 @@
 """Engines: plain files and Flower carry the messages of a federation; Spark sums ratings that one machine cannot hold.
 
-`flower` and `spark` need environments of their own; importing this package needs neither.
+`flower` and `spark` need environments of their own. Importing this package needs neither.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tacit.engines.coordinator import CoordinatorFolder
     from tacit.engines.folders import Mailbox, new_key, read_key, read_public
     from tacit.engines.settings import (
-        Settings,
+        SettingsFile,
         entity_settings,
         open_entity,
         read_catalogue,
@@ -26,13 +26,13 @@ else:
         "flower spark",
         coordinator="CoordinatorFolder",
         folders="Mailbox new_key read_key read_public",
-        settings="Settings entity_settings open_entity read_catalogue read_manifest read_rows tuning_of",
+        settings="SettingsFile entity_settings open_entity read_catalogue read_manifest read_rows tuning_of",
     )
 
 __all__ = [
     "CoordinatorFolder",
     "Mailbox",
-    "Settings",
+    "SettingsFile",
     "entity_settings",
     "flower",
     "new_key",

@@ -6,8 +6,8 @@
     folder/stages/<stage>/<entity>.fp    accepted replies; `closed` lists the entities whose replies count
     folder/rejected/                     rejected replies, each with its code
 
-A stage is closed on the disk before anything that follows from it is sent, so two processes, or one that was killed and
-started again, always agree.
+The coordinator closes a stage on the disk before it sends anything that follows from it. So two processes, or one that was
+killed and started again, always agree.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 @dataclass
 class StepReport:
-    """What one step did: replies accepted, replies rejected with their codes, and stages closed."""
+    """The result of one step: accepted replies, rejected replies with their codes, and closed stages."""
 
     accepted: list[str] = field(default_factory=list)
     rejected: dict[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class CoordinatorFolder:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], manifest: Manifest, key: bytes) -> "CoordinatorFolder":
-        """Begins a run. Raises Conflict if the folder holds another one."""
+        """Begins a run. Raises Conflict if the folder holds another run."""
         coordinator = cls(folder)
         run = Federation(manifest, key)
         signed = manifest.signed(key)
@@ -69,7 +69,7 @@ class CoordinatorFolder:
             raise InvalidData(f"there is no run in {self.folder}: `tacit federate open` begins one.") from None
 
     def rebuild(self, key: bytes) -> Federation:
-        """The run, from its stored replies."""
+        """Rebuilds the run from its stored replies."""
         run = Federation(self.manifest, key)
         while not run.done:
             stage = run.stage
@@ -97,23 +97,25 @@ class CoordinatorFolder:
         A stage closes when all have replied, or when enough have and the deadline has passed. ``close`` closes the
         present stage now, and raises TooFewEntities if too few have replied.
         """
-        taken = StepReport()
+        report = StepReport()
         run = self.rebuild(key)
         while True:
-            if not self._take(run, taken):  # another process was faster
+            if not self._take(run, report):  # another process was faster
                 run = self.rebuild(key)
-            enough = len(run.replied) >= run.manifest.needed
-            if run.done or not (not run.missing or close or (enough and self._late(now()))):
+            deadline = run.manifest.deadline
+            is_late = deadline is not None and now() >= datetime.strptime(deadline, _FORMAT).replace(tzinfo=UTC)
+            is_enough = len(run.replied) >= run.manifest.needed
+            if run.done or not (not run.missing or close or (is_enough and is_late)):
                 break
             stage, replied = run.stage, list(run.replied)
-            run.advance()  # raises if too few are left; then nothing was closed
+            run.advance()  # raises if too few have replied; then the stage stays open
             write_once(self._folder(stage) / "closed", json.dumps(replied).encode(), parents=True)
             if self._closed(stage) != replied:
                 run = self.rebuild(key)
-            taken.closed.append(stage)
+            report.closed.append(stage)
             close = False
         self._send(run)
-        return run, taken
+        return run, report
 
     def give_up(self, key: bytes) -> Federation:
         """Ends a run that cannot go on."""
@@ -125,7 +127,7 @@ class CoordinatorFolder:
         return run
 
     def status(self) -> dict[str, Any]:
-        """The state of the run, from the folder alone; no key is needed."""
+        """The state of the run, from the folder alone. It needs no key."""
         manifest = self.manifest
         stages: list[dict[str, Any]] = []
         stage = manifest.stages[0]
@@ -139,12 +141,15 @@ class CoordinatorFolder:
                 break
         model = self.folder / f"model{ENDING}"
         header = open_frame(read_message(model)).header if model.exists() else None
-        over = GIVEN_UP if (self.folder / "given-up").exists() else stage
+        if header is not None:
+            stage = MODEL
+        elif (self.folder / "given-up").exists():
+            stage = GIVEN_UP
         return {
             "run": manifest.run,
             "title": manifest.title,
             "mechanism": manifest.mechanism.value,
-            "stage": MODEL if header is not None else over,
+            "stage": stage,
             "stages": stages,
             "contributors": [member.name for member in manifest.contributors],
             "receivers": [member.name for member in manifest.roster if not member.contributes],
@@ -153,14 +158,14 @@ class CoordinatorFolder:
             "model": None if header is None else {"hash": header["model"], "informed": header["informed"]},
         }
 
-    def _take(self, run: Federation, taken: StepReport) -> bool:
-        """Takes the replies in the inbox. Returns whether the accepted replies are those that are stored now."""
-        stands = True
+    def _take(self, run: Federation, report: StepReport) -> bool:
+        """Takes the replies in the inbox. Returns False if another process has stored other replies."""
+        agrees = True
         for file in messages_in(self.folder / "inbox"):
             try:
                 data = read_message(file)
             except InvalidMessage:
-                self._reject(file, Code.MALFORMED.value, taken)
+                self._reject(file, Code.MALFORMED.value, report)
                 continue
             if not data:  # the entity had nothing to send
                 file.unlink(missing_ok=True)
@@ -168,21 +173,21 @@ class CoordinatorFolder:
             verdict = run.accept(data)
             if verdict.status is ReplyStatus.REJECTED:
                 if verdict.code is not Code.EARLY:
-                    self._reject(file, str(verdict.code), taken)
+                    self._reject(file, str(verdict.code), report)
                 continue
             if verdict.status is ReplyStatus.ACCEPTED:
                 stored = self._stored(str(verdict.stage), str(verdict.entity))
-                stands &= write_once(stored, data, parents=True) == data
-                taken.accepted.append(f"{verdict.entity} {verdict.stage}")
+                agrees &= write_once(stored, data, parents=True) == data
+                report.accepted.append(f"{verdict.entity} {verdict.stage}")
             file.unlink(missing_ok=True)
-        return stands
+        return agrees
 
-    def _reject(self, file: Path, code: str, taken: StepReport) -> None:
+    def _reject(self, file: Path, code: str, report: StepReport) -> None:
         target = self.folder / "rejected" / f"{bounded(file.stem)}.{code}{ENDING}"
         target.parent.mkdir(exist_ok=True)
         with contextlib.suppress(OSError):  # a file that cannot be moved stays, and must not stop the others
             file.replace(target)
-        taken.rejected[file.name.encode(errors="backslashreplace").decode()] = code
+        report.rejected[file.name.encode(errors="backslashreplace").decode()] = code
 
     def _send(self, run: Federation) -> None:
         order = run.manifest.stages
@@ -196,6 +201,7 @@ class CoordinatorFolder:
                 replace(self.folder / f"model{ENDING}", message)
 
     def _closed(self, stage: str) -> list[str] | None:
+        """The entities whose replies count in a closed stage; None for an open stage."""
         try:
             names = json.loads((self._folder(stage) / "closed").read_bytes())
         except FileNotFoundError:
@@ -205,10 +211,6 @@ class CoordinatorFolder:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise InvalidData(f"the list of entities in the closed stage '{stage}' is damaged. Restore a backup.")
         return names
-
-    def _late(self, moment: datetime) -> bool:
-        deadline = self.manifest.deadline
-        return deadline is not None and moment >= datetime.strptime(deadline, _FORMAT).replace(tzinfo=UTC)
 
     def _folder(self, stage: str) -> Path:
         return self.folder / "stages" / stage

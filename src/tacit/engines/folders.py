@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tacit.messages.federated_prototypes.replies import SharedModel
 
 ENDING = ".fp"
-# Models before steps: a step of a run that has its model comes too late, and its share would be charged for nothing.
+# Models come before steps: if a run has its model, a step is too late, and its share would be charged in vain.
 _KINDS = ("manifest", "model", "step")
 _STAGES = ("prototypes", "keys", "shares", "popularity", "unmask-popularity", "gram", "unmask-gram")
 _LONGEST_NAME = 180  # bytes of a file name that more is added to; file systems allow 255
@@ -56,9 +56,9 @@ class Correspondent(Protocol):
 class MessageOutcome:
     """The outcome for one message.
 
-    ``outcome`` is ``answered``, ``kept`` (there is nothing to send), ``over`` (the run has its model: nothing is sent
-    or charged any more) or ``refused``; the last two have a ``reason``. ``again`` is true if time alone may change a
-    refusal.
+    ``outcome`` is ``answered``, ``kept`` (there is nothing to send), ``over`` (the run has its model, so nothing is sent or
+    charged any more) or ``refused``. The last two have a ``reason``. ``again`` is true if the same message may be answered
+    later.
     """
 
     name: str  # of the file, safe to print
@@ -80,7 +80,7 @@ class Mailbox:
         self.outbox.mkdir(parents=True, exist_ok=True)
 
     def put(self, message: bytes) -> str:
-        """Puts a message into the inbox, under a name that follows from its content. Returns the name."""
+        """Puts a message into the inbox, under a name computed from its content. Returns the name."""
         name = sha256(message).hexdigest() + ENDING
         if not (self.inbox / name).exists():
             replace(self.inbox / name, message, parents=True)
@@ -111,8 +111,8 @@ class Mailbox:
         state = {}
         for file in messages_in(self.inbox):
             with contextlib.suppress(OSError):  # removed a moment ago, or a broken link
-                about = file.stat()
-                state[file.name] = (about.st_mtime_ns, about.st_ctime_ns, about.st_size)
+                status = file.stat()
+                state[file.name] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size)
         return state
 
     def _handle(self, file: Path, claim: "_Claim", entity: Correspondent, over: Collection[str]) -> MessageOutcome:
@@ -121,16 +121,20 @@ class Mailbox:
         try:
             reply = entity.answer(read_message(file))
             content = b"" if reply is None else reply
-            new = not target.exists() or target.read_bytes() != content
-            if new:
+            is_new = not target.exists() or target.read_bytes() != content
+            if is_new:
                 replace(target, content, parents=True)
         except (TacitError, OSError) as problem:
-            late = isinstance(problem, Conflict) and claim.kind == "step" and claim.run in over
-            outcome, reason = "over" if late else "refused", _reason(problem)
-            brought = _model(entity, claim) != model_before  # the model was kept, but its empty reply was not written
-            return MessageOutcome(name, outcome, reason, claim.kind, False, brought, _curable(problem, entity))
-        outcome, brought = "kept" if reply is None else "answered", _model(entity, claim) != model_before
-        return MessageOutcome(name, outcome, None, claim.kind, new, brought)
+            is_late = isinstance(problem, Conflict) and claim.kind == "step" and claim.run in over
+            outcome = "over" if is_late else "refused"
+            if isinstance(problem, TacitError):
+                reason = str(problem)
+            else:
+                reason = f"the message cannot be answered now ({os.strerror(problem.errno or errno.EIO)})."
+            has_model = _model(entity, claim) != model_before  # even if writing its empty reply failed
+            return MessageOutcome(name, outcome, reason, claim.kind, False, has_model, _is_temporary(problem, entity))
+        outcome, has_model = "kept" if reply is None else "answered", _model(entity, claim) != model_before
+        return MessageOutcome(name, outcome, None, claim.kind, is_new, has_model)
 
 
 def messages_in(folder: Path) -> list[Path]:
@@ -141,10 +145,13 @@ def messages_in(folder: Path) -> list[Path]:
 
 
 def read_message(file: Path) -> bytes:
-    """The content of a file from an untrusted source. Reads at most the size of a message, and never waits for a
-    pipe."""
+    """The content of a file from an untrusted source. Reads at most the size of a message, and never waits for a pipe."""
+
+    def open_without_waiting(path: str, flags: int) -> int:
+        return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
     try:
-        with open(file, "rb", opener=_open_at_once) as content:
+        with open(file, "rb", opener=open_without_waiting) as content:
             if not stat.S_ISREG(os.fstat(content.fileno()).st_mode):
                 raise InvalidMessage(f"{printable(file.name)} is not a regular file.")
             data = content.read(MOST_BYTES + 1)
@@ -156,8 +163,7 @@ def read_message(file: Path) -> bytes:
 
 
 def bounded(name: str, ending: str = "") -> str:
-    """A file name that is short enough to add to. A longer one is cut, and gets a hash of the whole name and
-    ``ending``."""
+    """A file name that leaves room for additions. A longer name is cut, and gets a hash of the whole name and ``ending``."""
     whole = os.fsencode(name)
     return name if len(whole) <= _LONGEST_NAME else f"{name[:40]}-{sha256(whole).hexdigest()[:16]}{ending}"
 
@@ -199,7 +205,7 @@ def read_public(text_or_file: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """The kind, stage and run that a file claims. Only the entity checks whether that is true."""
+    """The kind, stage and run that a message claims. Only the entity checks the claim."""
 
     kind: str
     stage: str
@@ -220,7 +226,7 @@ class _Claim:
 
 
 def _model(entity: Correspondent, claim: _Claim) -> tuple[int, str] | None:
-    """Which model the entity has of the run that a model claims to belong to."""
+    """The entity's present model of the run that a message with a model claims."""
     if claim.kind != "model":
         return None
     try:
@@ -230,22 +236,11 @@ def _model(entity: Correspondent, claim: _Claim) -> tuple[int, str] | None:
     return model.number, model.hash
 
 
-def _curable(problem: TacitError | OSError, entity: Correspondent) -> bool:
-    """Whether the message may be answered later without a new message: rows or a disk are repaired, or a budget period
-    ends."""
+def _is_temporary(problem: TacitError | OSError, entity: Correspondent) -> bool:
+    """Whether the same message may be answered later: after rows or a disk are repaired, or a budget period ends."""
     if isinstance(problem, BudgetExhausted):
         return any(window.budget.per.value != "lifetime" for window in entity.statement().windows)
     return isinstance(problem, OSError | InvalidData | LedgerError)
-
-
-def _reason(problem: TacitError | OSError) -> str:
-    if isinstance(problem, TacitError):
-        return str(problem)
-    return f"the message cannot be answered now ({os.strerror(problem.errno or errno.EIO)})."
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _digits(content: bytes, kind: str) -> bytes:

@@ -48,7 +48,7 @@ _KEY = "a private key: `tacit entity keys FILE` draws one"
 _FROM_FILES = ("catalogue", "items", "roster", "coordinator")  # members of a manifest that follow from files
 
 
-class Settings:
+class SettingsFile:
     """The members of a settings file, and the files that they name."""
 
     def __init__(self, file: str | os.PathLike[str], needed: Iterable[str], allowed: Iterable[str]) -> None:
@@ -70,7 +70,7 @@ class Settings:
             raise InvalidParameter(f"{name} must be text.")
         return value
 
-    def place(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
         """The file or folder that a member names, relative to the settings file unless it is absolute."""
         return self._folder / self.text(name)
 
@@ -99,19 +99,19 @@ class Settings:
         return self._folder / path
 
 
-def entity_settings(file: str | os.PathLike[str]) -> Settings:
+def entity_settings(file: str | os.PathLike[str]) -> SettingsFile:
     """An entity's settings (TOML). Names are checked now; the files that they name are read later."""
-    return Settings(file, _ENTITY, _OPTIONAL)
+    return SettingsFile(file, _ENTITY, _OPTIONAL)
 
 
-def open_entity(settings: Settings) -> Entity:
-    """The entity that a settings file describes. Its rows are read when they are needed."""
+def open_entity(settings: SettingsFile) -> Entity:
+    """Opens the entity that a settings file describes. The entity reads its rows when it needs them."""
     catalogue, ledger = settings.catalogue(), settings.text("ledger")
-    rows = settings.file("rows", "columns user, item and perhaps value, as CSV or Parquet")
+    rows = settings.file("rows", "the columns user, item and optionally value, as CSV or Parquet")
     budget, policy = settings.members.get("budget"), settings.members.get("policy", {})
     return Entity(
         lambda: read_rows(rows, catalogue),
-        ledger if "://" in ledger else settings.place("ledger"),
+        ledger if "://" in ledger else settings.path("ledger"),
         name=settings.text("name"),
         key=read_key(settings.file("key", _KEY)),
         coordinator=settings.public("coordinator", settings.text("coordinator")),
@@ -119,12 +119,12 @@ def open_entity(settings: Settings) -> Entity:
         budget=None if budget is None else Budget(**_members(budget, Budget, "budget")),
         accounting=settings.members.get("accounting"),
         policy=_policy(policy, settings),
-        journal=settings.place("journal") if "journal" in settings.members else None,
+        journal=settings.path("journal") if "journal" in settings.members else None,
         subject=settings.text("subject") if "subject" in settings.members else SUBJECT,
     )
 
 
-def tuning_of(settings: Settings) -> Tuning:
+def tuning_of(settings: SettingsFile) -> Tuning:
     """The public constants of the local fit in a settings file, for 'moments': ridge, alpha, gamma."""
     fit = settings.members.get("fit")
     return Tuning() if fit is None else Tuning(blend=BlendSettings(**_members(fit, BlendSettings, "fit")))
@@ -133,7 +133,7 @@ def tuning_of(settings: Settings) -> Tuning:
 def read_manifest(file: str | os.PathLike[str]) -> tuple[Manifest, bytes]:
     """The manifest that a coordinator's settings describe, and the coordinator's private key."""
     constants = {field.name for field in fields(Manifest)} - set(_FROM_FILES)
-    settings = Settings(file, ("key", "catalogue", "roster", "epsilon", "users"), constants)
+    settings = SettingsFile(file, ("key", "catalogue", "roster", "epsilon", "users"), constants)
     key, catalogue = read_key(settings.file("key", _KEY)), settings.catalogue()
     members = {name: value for name, value in settings.members.items() if name in constants}
     if isinstance(members.get("shares"), list):
@@ -168,12 +168,12 @@ def read_catalogue(file: Path) -> list[Item]:
 def read_rows(file: Path, catalogue: Iterable[Item]) -> list[Cell]:
     """The cells of a table, CSV or Parquet, with the columns user, item and, if cells differ, value.
 
-    A malformed line is left out. An item that is not in the catalogue is None, and so is a missing value.
+    Malformed lines are left out. An item that is not in the catalogue is None, and so is a missing value.
 
-    The header of a CSV file is public, and decides the columns and what ends a line. Every other line is a record and
-    is read by itself: no quote, comma or odd byte in it changes how another line is read, and no line raises an error,
-    because an error would reveal something about a record. So ids contain no line ends, and different bytes stay
-    different ids: an id that is not UTF-8 is kept as bytes.
+    The header of a CSV file is public. It decides the columns and the line end. Every other line is a record and is read by
+    itself: no quote, comma or odd byte in it changes how another line is read, and no line raises an error, because an error
+    would reveal something about a record. So ids contain no line ends, and different bytes are different ids: an id that is
+    not UTF-8 stays bytes.
     """
     known = {str(item): item for item in catalogue}
     try:
@@ -216,7 +216,7 @@ def write_best(file: Path, entity: Entity, fit: LocalFit | BlendedFit, catalogue
     return len(users)
 
 
-def _roster(settings: Settings) -> tuple[Member, ...]:
+def _roster(settings: SettingsFile) -> tuple[Member, ...]:
     members = []
     for entry in settings.members["roster"]:
         if not isinstance(entry, Mapping) or not {"name", "key"} <= set(entry) <= {"name", "key", "role"}:
@@ -228,7 +228,7 @@ def _roster(settings: Settings) -> tuple[Member, ...]:
     return tuple(members)
 
 
-def _policy(value: Any, settings: Settings) -> Policy:
+def _policy(value: Any, settings: SettingsFile) -> Policy:
     """The policy; its peers have public keys, as digits or as the files that hold them."""
     members = _members(value, Policy, "policy")
     if isinstance(members.get("peers"), Mapping):
@@ -270,19 +270,19 @@ def _csv(file: Path) -> tuple[list[str], Iterable[list[str | None]]]:
 
 
 def _filled(lines: Iterable[bytes], columns: int) -> Iterator[list[str | None]]:
-    """As many fields of each line as there are columns: further ones are cut, missing or empty ones are None."""
+    """One value of each line for each column. Further fields are dropped; missing and empty fields are None."""
     for line in lines:
         fields = _fields(line, columns)
         if fields is not None:
-            filled: list[str | None] = [field or None for field in fields[:columns]]
-            yield filled + [None] * (columns - len(filled))
+            values: list[str | None] = [field or None for field in fields[:columns]]
+            yield values + [None] * (columns - len(values))
 
 
 def _fields(line: bytes, columns: int = -1) -> list[str] | None:
-    """The fields of one line, at least ``columns`` of them if there are as many.
+    """The fields of one line: the first ``columns``, and perhaps more.
 
-    None if a quote is not closed or not at the ends of a field, and if a line with quotes has a carriage return, which
-    some readers take for a line end, or far too many fields.
+    Returns None if a quote is not closed or not at the ends of a field. A line with quotes is also malformed if it has a
+    carriage return, which some readers take for a line end, or far too many fields.
     """
     text = line.removesuffix(b"\r").decode(errors="surrogateescape")
     if '"' not in text:

@@ -1,8 +1,8 @@
-"""Everything that both applications share: problems, one OpenAPI document, and an edge that every request passes.
+"""What both applications share: problems, the OpenAPI document, and the edge that every request passes.
 
-From outside to inside: origins of other sites, the edge (limits, headers, metrics, one line in the log), the routes.
-The edge is one plain ASGI layer and costs microseconds. Addresses of callers are kept in memory only, and only until
-their bucket is full again.
+The layers from outside to inside: origins of other sites, the edge (limits, headers, metrics, one line in the log), the
+routes. The edge is one plain ASGI layer and costs microseconds. It keeps the addresses of callers in memory only, and only
+until their bucket is full again.
 """
 
 from asyncio import timeout
@@ -23,14 +23,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
 from tacit.errors import TacitError
-from tacit.service.bodies import BINARY, KEY, PROBLEM, SCHEMAS, Problem, problem_of
+from tacit.service.bodies import BINARY, KEY, PROBLEM, SCHEMAS, Problem, internal_error, problem_of
 from tacit.service.keys import KeyRing
 from tacit.service.settings import Settings
 from tacit.service.telemetry import LOG, SECONDS, note_request, places_of
 
 _MOST_CALLERS = 100_000
 _SUBNET = 64  # bits: one household or machine has a whole network of IPv6 addresses
-_CLOSE = {"Connection": "close"}  # the rest of the request is not read
+_CLOSE = {"Connection": "close"}  # because the rest of the request stays unread
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -47,11 +47,10 @@ _HTTPS = {"Strict-Transport-Security": "max-age=31536000; includeSubDomains"}
 UNKNOWN_ROUTE = "none"
 _LEAST_RATE, _LEAST_BURST = 10.0, 100  # for each worker
 # The ledger keeps the day and the order of impressions. A line in the log for each would reveal the time of all.
-_UNWRITTEN = frozenset(f"/v1/private-selection/{what}" for what in ("offers", "impressions", "engagements"))
+_UNLOGGED = frozenset(f"/v1/private-selection/{name}" for name in ("offers", "impressions", "engagements"))
 _NO_SUCH_METHOD = 405
-_LEFT = 499  # the caller has gone: only the log sees this status
+_DISCONNECTED = 499  # the caller has gone: this status appears in the log and the metrics only
 _BY_STATUS = {404: "not-found", 405: "method-not-allowed"}
-_INTERNAL = "the server could not do this; its log says why."
 
 
 def application(
@@ -71,53 +70,53 @@ def application(
         title=title,
         version=version("tacit"),
         description=f"Errors are application/problem+json with a stable code. The compact binary form is {BINARY}.",
-        docs_url=None,  # would load scripts from elsewhere
+        docs_url=None,  # it would load scripts from another site
         redoc_url=None,
         redirect_slashes=False,  # a redirect would follow the caller's Host header
         lifespan=lifespan,
     )
     for router in routers:
         app.router.routes += router.routes  # flat: `include_router` would match every request level by level
-    app.add_exception_handler(Problem, _problem)
-    app.add_exception_handler(TacitError, _tacit_error)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(RequestValidationError, _parameters)
-    app.add_exception_handler(Exception, _unexpected)
-    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
+    app.add_exception_handler(Problem, _answer_problem)
+    app.add_exception_handler(TacitError, _answer_tacit_error)
+    app.add_exception_handler(HTTPException, _answer_http_error)
+    app.add_exception_handler(RequestValidationError, _answer_wrong_parameters)
+    app.add_exception_handler(Exception, _answer_unexpected)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     if not settings.origins:
         return app, Edge(app, settings, keys, most_body=most_body)
     edge = Edge(Preflights(app, settings.origins), settings, keys, most_body=most_body)
     return app, Origins(edge, settings.origins)
 
 
-def _document(app: FastAPI) -> dict[str, Any]:
+def _openapi(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         document = FastAPI.openapi(app)
         for operations in document["paths"].values():
-            for operation in operations.values():  # replaces FastAPI's own form of a wrong parameter
+            for operation in operations.values():  # replaces FastAPI's own form of this error
                 if "422" in operation["responses"]:
                     operation["responses"]["422"] = PROBLEM
         components = document.setdefault("components", {})
         components["schemas"] = SCHEMAS
         components["securitySchemes"] = {"key": KEY}
-    assert app.openapi_schema is not None  # noqa: S101 (FastAPI has just made it)
+    assert app.openapi_schema is not None  # noqa: S101 (FastAPI.openapi has set it)
     return app.openapi_schema
 
 
-async def _problem(_: HttpRequest, error: Exception) -> Response:
-    return error.response() if isinstance(error, Problem) else await _unexpected(_, error)
+async def _answer_problem(_: HttpRequest, error: Exception) -> Response:
+    return error.response() if isinstance(error, Problem) else await _answer_unexpected(_, error)
 
 
-async def _tacit_error(_: HttpRequest, error: Exception) -> Response:
+async def _answer_tacit_error(_: HttpRequest, error: Exception) -> Response:
     if not isinstance(error, TacitError):
-        return await _unexpected(_, error)
+        return await _answer_unexpected(_, error)
     problem = problem_of(error)
     if problem.status >= 500:
         LOG.error("failed", extra={"about": {"code": error.code, **places_of(error)}})
     return problem.response()
 
 
-async def _http(_: HttpRequest, error: Exception) -> Response:
+async def _answer_http_error(_: HttpRequest, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status not in _BY_STATUS:
         return Problem("malformed-body", "the request cannot be read.").response()
@@ -125,16 +124,16 @@ async def _http(_: HttpRequest, error: Exception) -> Response:
     return Problem(_BY_STATUS[status], "there is no such path or method; /openapi.json lists all.", headers).response()
 
 
-async def _parameters(_: HttpRequest, error: Exception) -> Response:
-    """Names the parameters and what is wrong with them, without the values that were sent."""
+async def _answer_wrong_parameters(_: HttpRequest, error: Exception) -> Response:
+    """Names the parameters and their mistakes, without the values that were sent."""
     mistakes = error.errors() if isinstance(error, RequestValidationError) else []
     text = "; ".join(f"{'.'.join(map(str, mistake['loc'][1:]))}: {mistake['msg']}" for mistake in mistakes[:3])
     return Problem("invalid-parameter", f"{text}.").response()
 
 
-async def _unexpected(_: HttpRequest, __: Exception) -> Response:
-    """The answer only: the error itself goes on to the edge, which logs where it came from."""
-    return Problem("internal-error", _INTERNAL).response()
+async def _answer_unexpected(_: HttpRequest, __: Exception) -> Response:
+    """Answers only. The error also reaches the edge, which logs where it came from."""
+    return internal_error().response()
 
 
 class Edge:
@@ -149,27 +148,27 @@ class Edge:
         most_body: Callable[[str], int] | None = None,
     ) -> None:
         self._app, self._settings, self._keys = app, settings, keys
-        # A kept connection stays with one worker, so each worker alone must let a page load.
-        rate = settings.rate / settings.workers
-        least = min(settings.rate, _LEAST_RATE), min(settings.burst, _LEAST_BURST)
-        self._buckets = Buckets(max(rate, least[0]), max(settings.burst // settings.workers, least[1]))
+        # A kept connection stays with one worker, so the share of one worker must be enough to load a page.
+        rate = max(settings.rate / settings.workers, min(settings.rate, _LEAST_RATE))
+        burst = max(settings.burst // settings.workers, min(settings.burst, _LEAST_BURST))
+        self._buckets = Buckets(rate, burst)
         self._most_body = most_body or (lambda path: settings.most_body)
         shared = "cross-origin" if settings.origins else "same-origin"
         headers = {**_HEADERS, "Cross-Origin-Resource-Policy": shared}
         headers |= _HTTPS if settings.https or settings.tls_certificate else {}
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         self._uncached = [(b"cache-control", b"no-store")]
-        self._measured: dict[tuple[str, str, int], Any] = {}
+        self._histograms: dict[tuple[str, str, int], Any] = {}  # by route, method and status
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         if scope["method"] == "HEAD":
-            scope = {**scope, "method": "GET"}  # the same answer; the connection leaves the body out
+            scope = {**scope, "method": "GET"}  # the same answer; the connection drops its body
         started, status, sent, complete = perf_counter(), 0, 0, False
 
-        async def counted(message: Message) -> None:
+        async def send_counted(message: Message) -> None:
             nonlocal status, sent, complete
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -183,24 +182,23 @@ class Edge:
             complete = message["type"] == "http.response.body" and not message.get("more_body", False)
 
         try:
-            await self._app(scope, self._limited(scope, receive), counted)
+            await self._app(scope, self._limit(scope, receive), send_counted)
         except Problem as problem:
             if not status:
-                await problem.response()(scope, receive, counted)
+                await problem.response()(scope, receive, send_counted)
         except ClientDisconnect:
-            status = _LEFT
+            status = _DISCONNECTED
         except Exception as error:
             if isinstance(error, RuntimeError) and status and not complete:
-                status = _LEFT  # the connection was closed meanwhile: nothing is wrong here
+                status = _DISCONNECTED  # the caller closed the connection during the answer: no fault of ours
                 return
             LOG.error("unexpected", extra={"about": places_of(error)})
             if not status:
-                unexpected = Problem("internal-error", _INTERNAL)
-                await unexpected.response()(scope, receive, counted)
+                await internal_error().response()(scope, receive, send_counted)
         finally:
             self._note(scope, status, perf_counter() - started, sent)
 
-    def _limited(self, scope: Scope, receive: Receive) -> Receive:
+    def _limit(self, scope: Scope, receive: Receive) -> Receive:
         """Limits the body. Raises a Problem if the caller has to wait, or announces a body that is too large."""
         announced, key, has_body = b"", b"", False
         for name, value in scope["headers"]:
@@ -210,7 +208,8 @@ class Edge:
                 key = value
             elif name == b"transfer-encoding":
                 has_body = True
-        seconds = self._buckets.wait(self._caller(scope, key))
+        owner = self._keys.find(key.decode("latin-1")) if key else None
+        seconds = self._buckets.wait(caller_of(scope.get("client")) if owner is None else owner.id)
         if seconds > 0.0:
             retry = {"Retry-After": str(max(1, round(seconds + 0.5)))}
             raise Problem("too-many-requests", "you have sent too many requests. Wait, then try again.", retry)
@@ -221,20 +220,16 @@ class Edge:
             raise too_large(most)
         return bounded(receive, most, self._settings.body_seconds)
 
-    def _caller(self, scope: Scope, authorization: bytes) -> str:
-        key = self._keys.find(authorization.decode("latin-1")) if authorization else None
-        return caller_of(scope.get("client")) if key is None else key.id
-
     def _note(self, scope: Scope, status: int, seconds: float, sent: int) -> None:
         route = getattr(scope.get("route"), "path", UNKNOWN_ROUTE)
-        # Callers could make up any number of other methods, and each would be kept as a label.
+        # Callers can invent any number of methods, and each label stays in memory.
         method = scope["method"] if route != UNKNOWN_ROUTE and status != _NO_SUCH_METHOD else "any"
-        about = (route, method, status)
-        measured = self._measured.get(about)
-        if measured is None:
-            measured = self._measured[about] = SECONDS.labels(route, method, str(status))
-        measured.observe(seconds)
-        if self._settings.logs_requests and not (status < 400 and route in _UNWRITTEN):
+        labels = (route, method, status)
+        histogram = self._histograms.get(labels)
+        if histogram is None:
+            histogram = self._histograms[labels] = SECONDS.labels(route, method, str(status))
+        histogram.observe(seconds)
+        if self._settings.logs_requests and not (status < 400 and route in _UNLOGGED):
             note_request(route, method, status, seconds, sent)
 
 
@@ -243,15 +238,15 @@ class Buckets:
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = monotonic) -> None:
         self._rate, self._burst, self._clock = rate, float(burst), clock
-        self._left: dict[str, tuple[float, float]] = {}  # what was left, and when
+        self._left: dict[str, tuple[float, float]] = {}  # tokens left at a time, by caller
 
     def wait(self, caller: str) -> float:
-        """0 if this request may go on; otherwise the seconds to wait."""
+        """The seconds that the caller has to wait. Returns 0, and takes a token, if the request may go on."""
         if self._rate == 0.0:
             return 0.0
         now = self._clock()
-        left, at = self._left.get(caller, (self._burst, now))
-        left = min(self._burst, left + (now - at) * self._rate)
+        left, since = self._left.get(caller, (self._burst, now))
+        left = min(self._burst, left + (now - since) * self._rate)
         if left < 1.0:
             self._left[caller] = (left, now)
             return (1.0 - left) / self._rate
@@ -261,8 +256,10 @@ class Buckets:
         return 0.0
 
     def _tidy(self, now: float) -> None:
-        """Drops full buckets, or all if none is full: the limited callers were then a few among very many."""
-        full = [caller for caller, (left, at) in self._left.items() if left + (now - at) * self._rate >= self._burst]
+        """Drops full buckets. If no bucket is full, drops all: limited callers are then few among very many."""
+        full = [
+            caller for caller, (left, since) in self._left.items() if left + (now - since) * self._rate >= self._burst
+        ]
         for caller in full:
             del self._left[caller]
         if not full:
@@ -270,7 +267,7 @@ class Buckets:
 
 
 def caller_of(client: tuple[str, int] | None) -> str:
-    """The caller that requests from this address count for: an IPv4 address, or an IPv6 network."""
+    """The caller that requests from this address count for: an IPv4 address or an IPv6 network."""
     host = "" if client is None else client[0]
     if ":" not in host:
         return host
@@ -278,7 +275,7 @@ def caller_of(client: tuple[str, int] | None) -> str:
         address = IPv6Address(host.partition("%")[0])
     except ValueError:
         return host
-    if address.ipv4_mapped is not None:  # a socket for both
+    if address.ipv4_mapped is not None:  # from a socket for both versions
         return str(address.ipv4_mapped)
     return str(ip_address(int(address) >> (128 - _SUBNET) << (128 - _SUBNET)))
 
@@ -312,7 +309,7 @@ def too_large(most: int) -> Problem:
 class Origins(CORSMiddleware):
     """Lets pages of the sites that the operator names call the service.
 
-    It stands outside the edge, so that such a page may also read that it has to wait.
+    It is the outermost layer, so that such a page can also read the edge's answers, such as "wait".
     """
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
@@ -333,7 +330,7 @@ class Origins(CORSMiddleware):
 
 
 class Preflights:
-    """Answers the questions that browsers ask before they call. Inside the edge, so the same limits and logs apply."""
+    """Answers the preflight requests of browsers. It is inside the edge, so the same limits and logs apply."""
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
         self._app, self._origins = app, Origins(app, origins)
@@ -348,5 +345,5 @@ class Preflights:
             return
         answer = self._origins.preflight_response(request_headers=headers)
         if answer.status_code >= 400:
-            answer = Problem("forbidden", "pages of that site may not call this service in that way.").response()
+            answer = Problem("forbidden", "pages of that site may not send this request.").response()
         await answer(scope, receive, send)

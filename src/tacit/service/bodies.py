@@ -1,4 +1,4 @@
-"""What comes in and goes out: JSON, or the compact binary form; whichever the caller uses and asks for."""
+"""Bodies of requests and answers, as JSON or in the compact binary form, and their schemas for the OpenAPI document."""
 
 import gzip
 from collections.abc import Callable, Mapping
@@ -69,20 +69,26 @@ class Problem(Exception):
 
 
 def problem_of(error: TacitError) -> Problem:
-    """An error of the library, as an answer. What is the operator's affair alone, such as a damaged ledger, is not told."""
+    """An error of the library as an answer. Errors that concern only the operator, such as a damaged ledger, stay internal."""
     if error.code not in _STATUS:
-        return Problem("internal-error", "the server could not do this; its log says why.")
-    detail = str(error).removeprefix(f"{error.code}: ")
+        return internal_error()
     if _STATUS[error.code] == 503:
         return Problem(error.code, "this cannot be written or drawn now; nothing was counted. Try again.", TRY_AGAIN)
-    return Problem(error.code, detail)
+    return Problem(error.code, str(error).removeprefix(f"{error.code}: "))
+
+
+def internal_error() -> Problem:
+    """The answer for a fault of the server. It gives no details; the log has them."""
+    return Problem("internal-error", "the server failed; its log has the reason.")
 
 
 BINARY, JSON = "application/vnd.tacit", "application/json"
 T = TypeVar("T")
 
 
-class Message(Protocol):
+class CompactMessage(Protocol):
+    """A message with a compact binary form."""
+
     def to_bytes(self) -> bytes: ...
 
     def to_json(self) -> dict[str, Any]: ...
@@ -90,7 +96,7 @@ class Message(Protocol):
 
 @dataclass(frozen=True)
 class Packed:
-    """A document that is the same for everybody, in the forms that it is sent in."""
+    """A document that is the same for all callers, compressed once, with a tag for caches."""
 
     content: bytes
     media_type: str = JSON
@@ -102,56 +108,57 @@ class Packed:
         object.__setattr__(self, "tag", f'W/"{sha256(self.content).hexdigest()[:32]}"')  # weak: for either encoding
 
     def sent(self, request: HttpRequest, cached: str) -> Response:
-        """Nothing to a caller who has it, else all of it."""
+        """The document, or status 304 without a body if the caller has it already."""
         headers = {"ETag": self.tag, "Cache-Control": cached, "Vary": "Accept-Encoding"}
-        had = {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}
-        if had & {"*", self.tag.removeprefix("W/")}:
+        tags = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
+        if tags & {"*", self.tag.removeprefix("W/")}:
             return Response(status_code=304, headers=headers)
-        if any(_weighed(one) == ("gzip", False) for one in request.headers.get("accept-encoding", "").split(",")):
+        encodings = request.headers.get("accept-encoding", "").split(",")
+        if any(_preference(encoding) == ("gzip", False) for encoding in encodings):
             return Response(self.gzipped, headers={**headers, "Content-Encoding": "gzip"}, media_type=self.media_type)
         return Response(self.content, headers=headers, media_type=self.media_type)
 
 
 def form_of(request: HttpRequest, allowed: tuple[str, ...] = (JSON,)) -> str:
-    """The form of a request's body."""
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given not in allowed:
+    """The form of a request's body, by its content type."""
+    form = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if form not in allowed:
         raise Problem(
-            "unsupported-media-type", f"the body is to be {' or '.join(allowed)}, and its content type to say so."
+            "unsupported-media-type", f"send the body as {' or '.join(allowed)}, and give it that content type."
         )
-    return given
+    return form
 
 
-def wanted_form(request: HttpRequest, otherwise: str) -> str:
-    """The form of the answer: what the caller accepts first of the two; where it accepts anything, ``otherwise``."""
+def wanted_form(request: HttpRequest, default: str) -> str:
+    """The form of the answer: the first of both forms that the caller accepts, or ``default`` if it accepts anything."""
     accepted = request.headers.get("accept", "*/*")
     if accepted == "*/*":
-        return otherwise
-    never, anything = set[str](), False
-    for one in accepted.split(","):
-        form, refused = _weighed(one)
-        if refused:
-            never.add(form)
+        return default
+    refused, anything = set[str](), False
+    for part in accepted.split(","):
+        form, is_refused = _preference(part)
+        if is_refused:
+            refused.add(form)
         elif form in (BINARY, JSON):
             return form
         elif form in ("*/*", "application/*"):
             anything = True
     if anything:
-        for form in (otherwise, BINARY, JSON):
-            if form not in never:
+        for form in (default, BINARY, JSON):
+            if form not in refused:
                 return form
     raise Problem("not-acceptable", f"answers are {BINARY} or {JSON}.")
 
 
-def _weighed(accepted: str) -> tuple[str, bool]:
-    """One part of an Accept header, and whether it says "not this": a weight of 0, however many digits it has."""
-    value, *parameters = (part.strip().lower() for part in accepted.split(";"))
-    weight = next((one[2:] for one in parameters if one.startswith("q=")), "1")
+def _preference(part: str) -> tuple[str, bool]:
+    """The value in one part of an Accept header, and whether the caller refuses it: with a weight of 0, 0.0 and so on."""
+    value, *parameters = (parameter.strip().lower() for parameter in part.split(";"))
+    weight = next((parameter[2:] for parameter in parameters if parameter.startswith("q=")), "1")
     return value, not weight.strip("0.")
 
 
 async def body_of(request: HttpRequest) -> bytes:
-    """All of it. (Of the edge's making: it is within its limits, or raises.)"""
+    """The whole body. The edge limits its size and time."""
     parts: list[bytes] = []
     more = True
     while more:
@@ -164,43 +171,46 @@ async def body_of(request: HttpRequest) -> bytes:
 
 
 async def json_of(request: HttpRequest) -> Any:
+    """The body, decoded from JSON."""
     form_of(request)
     try:
         return orjson.loads(await body_of(request))
     except orjson.JSONDecodeError:
-        raise Problem("malformed-body", "the body is no JSON.") from None
+        raise Problem("malformed-body", "the body is not JSON.") from None
 
 
 async def message_of(
     request: HttpRequest, from_bytes: Callable[[bytes], T], from_json: Callable[[object], T]
 ) -> tuple[T, str]:
-    """A message in either form, and which of them it was. What is wrong with it is raised as InvalidMessage."""
+    """A message in either form, and that form. Raises InvalidMessage for a malformed message."""
     if form_of(request, (BINARY, JSON)) == BINARY:
         return from_bytes(await body_of(request)), BINARY
     return from_json(await json_of(request)), JSON
 
 
-def answered(message: Message, form: str, headers: dict[str, str] | None = None) -> Response:
+def message_response(message: CompactMessage, form: str, headers: dict[str, str] | None = None) -> Response:
+    """Answers with a message in one of its two forms."""
     content = message.to_bytes() if form == BINARY else orjson.dumps(message.to_json())
     return Response(content, headers=headers, media_type=form)
 
 
-def told(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(orjson.dumps(content), status, headers, JSON)
+def json_response(content: Any) -> Response:
+    """Answers with JSON."""
+    return Response(orjson.dumps(content), media_type=JSON)
 
 
-# The messages as JSON Schema, for the OpenAPI document, derived from their types. The messages themselves check more than a schema
-# can say. What only a route answers with is described here.
+# JSON Schemas for the OpenAPI document. Those of messages follow from their types, and messages check more than a schema can
+# express. The others are answers of a single route.
 
 
 class PopularityRequest(Struct, forbid_unknown_fields=True):
-    """What a curator's ``/v1/popularity`` takes; every member may be left out."""
+    """The body of a curator's ``/v1/popularity``. Every member is optional."""
 
     epsilon: Annotated[float, Meta(gt=0, le=100)] = 1.0
 
 
 class SlateRequest(PopularityRequest, forbid_unknown_fields=True):
-    """What a curator's ``/v1/slates`` takes; every member may be left out."""
+    """The body of a curator's ``/v1/slates``. Every member is optional."""
 
     k: Annotated[int, Meta(ge=1, le=1000)] = 10
     slates: Annotated[int, Meta(ge=1, le=10**6)] = 1
@@ -216,13 +226,15 @@ def _list(of: Schema) -> Schema:
 
 
 def _extensible(schema: Schema, *names: str) -> Schema:
-    """An answer to which later versions may add members; with ``names``, only these are described."""
-    members = {name: one for name, one in schema["properties"].items() if name in (names or schema["properties"])}
-    return {"type": "object", "properties": members, "required": list(members)}
+    """An answer to which later versions may add members. With ``names``, the schema describes only these members."""
+    properties = {
+        name: schema["properties"][name] for name in schema["properties"] if name in (names or schema["properties"])
+    }
+    return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 def _restricted(schema: Schema, **members: Schema) -> Schema:
-    """A message some of whose members have fewer values here."""
+    """A message with fewer values allowed for some members."""
     return {**schema, "properties": {**schema["properties"], **members}}
 
 
@@ -315,23 +327,24 @@ KEY = {
 
 
 def in_forms(name: str, *, binary: bool = False) -> Schema:
-    """A body in JSON and, if there is one, in its compact binary form."""
+    """The media types of a body: JSON and, with ``binary``, the compact form."""
     content: Schema = {JSON: {"schema": reference(name)}}
     return {**content, BINARY: {"schema": {"type": "string", "format": "binary"}}} if binary else content
 
 
 def body(name: str, *, binary: bool = False) -> Schema:
+    """The required body of a route, for ``openapi_extra``."""
     return {"requestBody": {"required": True, "content": in_forms(name, binary=binary)}}
 
 
 def answers(name: str | None, *codes: int, binary: bool = False, empty: int | None = None) -> dict[int | str, Schema]:
-    """What may come back: a message, and problems with these statuses. Limits, and what goes wrong inside, hold everywhere."""
-    found: dict[int | str, Schema] = {}
+    """The possible answers of a route: a message, and problems with these statuses or with 429, 500 or 503."""
+    responses: dict[int | str, Schema] = {}
     if name is not None:
-        found[200] = {"description": name, "content": in_forms(name, binary=binary)}
+        responses[200] = {"description": name, "content": in_forms(name, binary=binary)}
     if empty is not None:
-        found[empty] = {"description": "nothing"}
-    return found | dict.fromkeys(sorted({*codes, 429, 500, 503}), PROBLEM)
+        responses[empty] = {"description": "nothing"}
+    return responses | dict.fromkeys(sorted({*codes, 429, 500, 503}), PROBLEM)
 
 
 PROBLEM: Schema = {"description": "a problem", "content": {MEDIA_TYPE: {"schema": reference("Problem")}}}

@@ -1,6 +1,6 @@
-"""The curator's application: raw ratings, a ledger beside them, and releases for callers with an operator's key.
+"""The curator's application: it holds raw ratings and a ledger, and sends releases to callers with an operator's key.
 
-It runs in its own process. It sends releases only; each carries its guarantee, and is charged before it is drawn.
+It runs in its own process. Each release carries its guarantee, and is charged before it is drawn.
 """
 
 import asyncio
@@ -23,7 +23,16 @@ from tacit.ledger.overview import read_noted_head
 from tacit.messages.codec import read
 from tacit.service import telemetry
 from tacit.service.application import application
-from tacit.service.bodies import KEYED, WITH_BODY, PopularityRequest, SlateRequest, answers, body, json_of, told
+from tacit.service.bodies import (
+    KEYED,
+    WITH_BODY,
+    PopularityRequest,
+    SlateRequest,
+    answers,
+    body,
+    json_of,
+    json_response,
+)
 from tacit.service.keys import KeyRing, Scope
 from tacit.service.settings import Settings, read_settings
 from tacit.service.state import allowed, watch_keys, watch_parent
@@ -34,14 +43,14 @@ router = APIRouter(tags=["curator"])
 
 @dataclass
 class CuratorState:
-    """What the routes share. All work with the ratings goes through one thread."""
+    """The state that all routes share. One thread does all work on the ratings."""
 
     keys: KeyRing
     curator: Curator
     thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="curator"))
 
     async def alone(self, work: Callable[[], R]) -> R:
-        """Runs work alone: a draw reads all ratings, and two draws at once would only compete for memory."""
+        """Runs one piece of work at a time: a draw reads all ratings, and two draws at once would compete for memory."""
         return await asyncio.get_running_loop().run_in_executor(self.thread, work)
 
 
@@ -61,13 +70,13 @@ def create_app(settings: Settings) -> ASGIApp:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with telemetry.log_failure():
-            state = CuratorState(keys, await asyncio.to_thread(_curator, settings))
+            state = CuratorState(keys, await asyncio.to_thread(_open_curator, settings))
         app.state.curator = state
-        watching = [asyncio.create_task(work) for work in (watch_keys(keys), watch_parent())]
+        watchers = [asyncio.create_task(work) for work in (watch_keys(keys), watch_parent())]
         try:
             yield
         finally:
-            for task in watching:
+            for task in watchers:
                 task.cancel()
             state.thread.shutdown()
             state.curator.ledger.close()
@@ -83,15 +92,15 @@ def create_app(settings: Settings) -> ASGIApp:
     response_class=Response,
 )
 async def slate(http: HttpRequest) -> Response:
-    """One slate, charged to everybody's budget and then drawn. The same ``request_id`` gives the same slate again, free
-    of charge."""
+    """Charges the budget of all users, then draws one slate. The same ``request_id`` gives the same slate again, free of
+    charge."""
     state = _state(http)
     request: SlateRequest = read(await json_of(http), SlateRequest, "a request for a slate")
     release = await state.alone(
         lambda: state.curator.slate(request.k, request.epsilon, slates=request.slates, request_id=request.request_id)
     )
     telemetry.PAID.labels("slate").inc()
-    return told(release.to_json())
+    return json_response(release.to_json())
 
 
 @router.post(
@@ -101,27 +110,27 @@ async def slate(http: HttpRequest) -> Response:
     response_class=Response,
 )
 async def popularity(http: HttpRequest) -> Response:
-    """Noisy counts for any number of slates: charged and drawn once, then always the same."""
+    """Noisy counts for any number of slates. They are charged and drawn once, and then stay the same."""
     state = _state(http)
     request: PopularityRequest = read(await json_of(http), PopularityRequest, "a request for counts")
     release = await state.alone(lambda: state.curator.popularity(request.epsilon))
     telemetry.PAID.labels("popularity").inc()
-    return told(release.to_json())
+    return json_response(release.to_json())
 
 
 @router.get(
     "/v1/statement", responses=answers("LedgerStatement", 401, 403), openapi_extra=KEYED, response_class=Response
 )
 async def statement(http: HttpRequest) -> Response:
-    """What was charged, and what is left of the budget."""
+    """The amount that was charged, and what is left of the budget."""
     state = _state(http)
-    return told((await state.alone(state.curator.statement)).to_json())
+    return json_response((await state.alone(state.curator.statement)).to_json())
 
 
 @router.get("/healthz", responses=answers("State"), response_class=Response)
 async def health() -> Response:
     """Whether this process answers at all."""
-    return told({"state": "alive"})
+    return json_response({"state": "alive"})
 
 
 @router.get("/readyz", responses=answers("State"), response_class=Response)
@@ -129,7 +138,7 @@ async def readiness(http: HttpRequest) -> Response:
     """Whether the ratings are loaded and the ledger can be read."""
     state = cast(CuratorState, http.app.state.curator)
     await state.alone(state.curator.statement)
-    return told({"state": "ready"})
+    return json_response({"state": "ready"})
 
 
 @router.get("/metrics", responses=answers(None, 401, 403), openapi_extra=KEYED, response_class=Response)
@@ -141,9 +150,9 @@ async def metrics(http: HttpRequest) -> Response:
 
 
 def open_ledger(settings: Settings) -> PrivacyLedger:
-    """Opens the curator's ledger, and never creates one: a lost ledger must not turn into a fresh budget.
+    """Opens the curator's ledger. tacit never recreates a lost ledger: that would be a fresh budget.
 
-    With a noted head (`tacit ledger show --head`), an older copy of the ledger is refused, too.
+    With a noted head (`tacit ledger show --head`), it also refuses an older copy of the ledger.
     """
     head = None
     if settings.head is not None:
@@ -154,8 +163,8 @@ def open_ledger(settings: Settings) -> PrivacyLedger:
     return PrivacyLedger.open(settings.ledger_target, head=head)
 
 
-def _curator(settings: Settings) -> Curator:
-    """The curator, with the budget in the settings; by default the budget agreed before, or an epsilon of 1."""
+def _open_curator(settings: Settings) -> Curator:
+    """Opens the curator with the budget in the settings, by default the budget agreed before or an epsilon of 1."""
     epsilon = settings.budget_epsilon
     budget = None if epsilon is None else Budget(epsilon, delta=settings.budget_delta)
     ratings = load_ratings(cast(str, settings.data))
@@ -168,6 +177,7 @@ def _curator(settings: Settings) -> Curator:
 
 
 def _state(http: HttpRequest) -> CuratorState:
+    """The state, for a caller with an operator's key."""
     state = cast(CuratorState, http.app.state.curator)
     allowed(state.keys, http, Scope.OPERATOR)
     return state

@@ -1,7 +1,7 @@
 """The messages of a federation over HTTP: an entity fetches its messages and leaves its replies.
 
-The service only carries them to and from the folders of `tacit federate`. All messages are signed, and masked where
-they must be.
+The service only carries them to and from the folders of `tacit federate`. All messages are signed, and shares of sums are
+masked.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from starlette.responses import Response
 from tacit.engines.folders import ENDING, messages_in, read_message
 from tacit.files import write_once
 from tacit.messages.federated_prototypes.frame import MOST_BYTES, open_frame
-from tacit.service.bodies import KEYED, TRY_AGAIN, WITH_BODY, Problem, answers, told
+from tacit.service.bodies import KEYED, TRY_AGAIN, WITH_BODY, Problem, answers, json_response
 from tacit.service.keys import Scope
 from tacit.service.state import allowed, state_of
 
@@ -27,8 +27,8 @@ MEDIA_TYPE = "application/vnd.tacit.federation"
 MOST = MOST_BYTES
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MOST_WAITING = 20  # unread replies of one entity; a run has fewer stages
-_SEEN = {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
-_FILE: dict[int | str, dict[str, Any]] = {200: {"description": "a signed message", **_SEEN}}
+_CONTENT = {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+_FILE: dict[int | str, dict[str, Any]] = {200: {"description": "a signed message", **_CONTENT}}
 
 
 @router.get(
@@ -39,9 +39,9 @@ _FILE: dict[int | str, dict[str, Any]] = {200: {"description": "a signed message
 )
 async def messages(http: HttpRequest, run: str) -> Response:
     """The names of the messages for this key's entity, in order."""
-    folder, entity = _own(http, run)
+    folder, entity = _folder_of(http, run)
     files = await asyncio.to_thread(messages_in, folder / "outbox" / entity)
-    return told({"messages": [file.name for file in files]})
+    return json_response({"messages": [file.name for file in files]})
 
 
 @router.get(
@@ -52,7 +52,7 @@ async def messages(http: HttpRequest, run: str) -> Response:
 )
 async def message(http: HttpRequest, run: str, name: str) -> Response:
     """One message for this key's entity."""
-    folder, entity = _own(http, run)
+    folder, entity = _folder_of(http, run)
     files = await asyncio.to_thread(messages_in, folder / "outbox" / entity)
     file = next((file for file in files if file.name == name), None)
     if file is None:
@@ -63,28 +63,28 @@ async def message(http: HttpRequest, run: str, name: str) -> Response:
 @router.post(
     PREFIX + "{run}/replies",
     responses=answers("Kept", *WITH_BODY, 401, 403, 404),
-    openapi_extra={**KEYED, "requestBody": {"required": True, **_SEEN}},
+    openapi_extra={**KEYED, "requestBody": {"required": True, **_CONTENT}},
     response_class=Response,
 )
 async def reply(http: HttpRequest, run: str) -> Response:
     """Leaves a reply for the coordinator, who checks its signature later. Sending the same reply again changes
     nothing."""
-    folder, entity = _own(http, run)
+    folder, entity = _folder_of(http, run)
     if http.headers.get("content-type", "").partition(";")[0].strip().lower() != MEDIA_TYPE:
         raise Problem("unsupported-media-type", f"the body must be {MEDIA_TYPE}.")
     content = await http.body()
     if open_frame(content).header.get("from") != entity:  # also raises on anything that is not a message
         raise Problem("forbidden", "an entity may leave its own replies only.")
-    inbox, own = folder / "inbox", f"{entity}-"
-    name = own + sha256(content).hexdigest() + ENDING
+    inbox, prefix = folder / "inbox", f"{entity}-"
+    name = prefix + sha256(content).hexdigest() + ENDING
     waiting = await asyncio.to_thread(messages_in, inbox)
-    if sum(file.name.startswith(own) for file in waiting) >= _MOST_WAITING:
+    if sum(file.name.startswith(prefix) for file in waiting) >= _MOST_WAITING:
         raise Problem("not-ready", "the coordinator has not read the inbox for too long. Try again later.", TRY_AGAIN)
     await asyncio.to_thread(write_once, inbox / name, content)
-    return told({"name": name})
+    return json_response({"name": name})
 
 
-def _own(http: HttpRequest, run: str) -> tuple[Path, str]:
+def _folder_of(http: HttpRequest, run: str) -> tuple[Path, str]:
     """The run's folder, and the entity of the caller's key."""
     state = state_of(http)
     key = allowed(state.keys, http, Scope.ENTITY)

@@ -1,7 +1,7 @@
-"""API keys of a service: 256 random bits each, stored as digests with what they allow. Devices need none.
+"""API keys of a service: 256 random bits each, stored as a digest with a scope. Devices need no key.
 
-The file is small, replaced as a whole, and read again when it changes: a revoked key ends within seconds, in every
-worker.
+The file of keys is small. It is replaced as a whole, and every worker reads it again when it changes: a revoked key ends
+within seconds.
 """
 
 import hmac
@@ -34,13 +34,13 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """A key as it is stored."""
+class ApiKey:
+    """A key as the file stores it."""
 
     id: str
     name: str
     scope: Scope
-    digest: str  # SHA-256 of the whole key: with 256 random bits nothing slower is needed
+    digest: str  # SHA-256 of the whole key: 256 random bits need no slower hash
     items: tuple[str, ...] = ()  # of an advertiser
     entity: str = ""
     expires: str = ""  # the last day on which it is valid, UTC; empty: until it is revoked
@@ -65,16 +65,16 @@ def issue(
     text = f"tacit_{id}_{urlsafe_b64encode(os.urandom(32)).decode().rstrip('=')}"
     day = "" if expires is None else expires.isoformat()
     file.parent.mkdir(parents=True, exist_ok=True)
-    with lock(file.parent):  # of two changes at once, the later would bring back a key that the earlier revoked
+    with lock(file.parent):  # without it, one of two changes at once would be lost, such as a revocation
         keys = read(file)
         if any(key.name == name for key in keys):
             raise InvalidParameter("a key of that name exists: revoke it first, or choose another name.")
-        _write(file, [*keys, Key(id, name, scope, _digest(text), items, entity, day)])
+        _write(file, [*keys, ApiKey(id, name, scope, _digest(text), items, entity, day)])
     return text
 
 
 def revoke(file: Path, name: str) -> None:
-    """Deletes a key from the file. Raises UnknownName if there is none of that name."""
+    """Deletes a key from the file. Raises UnknownName if there is no key of that name."""
     if not file.parent.is_dir():
         raise _no_such_key()
     with lock(file.parent):
@@ -89,13 +89,13 @@ def _no_such_key() -> UnknownName:
     return UnknownName("there is no key of that name; `tacit keys list` lists them.")
 
 
-def read(file: Path) -> list[Key]:
+def read(file: Path) -> list[ApiKey]:
     """All keys in the file; an empty list if there is no file."""
     try:
         content = json.loads(file.read_bytes())
         if content["format"] != _FORMAT:
             raise ValueError
-        return [_checked(about) for about in content["keys"]]
+        return [_read_key(members) for members in content["keys"]]
     except FileNotFoundError:
         return []
     except PermissionError:
@@ -106,36 +106,36 @@ def read(file: Path) -> list[Key]:
         ) from None
 
 
-def _checked(about: dict[str, Any]) -> Key:
-    texts = [value for name, value in about.items() if name != "items"]
-    if type(about["items"]) is not list or not all(isinstance(text, str) for text in [*texts, *about["items"]]):
+def _read_key(members: dict[str, Any]) -> ApiKey:
+    texts = [value for name, value in members.items() if name != "items"]
+    if type(members["items"]) is not list or not all(isinstance(text, str) for text in [*texts, *members["items"]]):
         raise ValueError
-    day = about["expires"]
-    if not about["digest"].isascii() or (day and date.fromisoformat(day).isoformat() != day):
+    day = members["expires"]
+    if not members["digest"].isascii() or (day and date.fromisoformat(day).isoformat() != day):
         raise ValueError
-    return Key(**{**about, "scope": Scope(about["scope"]), "items": tuple(about["items"])})
+    return ApiKey(**{**members, "scope": Scope(members["scope"]), "items": tuple(members["items"])})
 
 
 class KeyRing:
     """The keys of a running service."""
 
     def __init__(self, file: Path) -> None:
-        self._file, self._seen = file, (-1, -1)
-        self._keys: dict[str, Key] = {}
+        self._file, self._state = file, (-1, -1)
+        self._keys: dict[str, ApiKey] = {}
         self.refresh()
 
     def refresh(self) -> None:
         """Reads the file again if it was replaced. Raises if it cannot be read; the known keys then stay."""
         try:
-            about = self._file.stat()
-            state = (about.st_mtime_ns, about.st_ino)
+            status = self._file.stat()
+            state = (status.st_mtime_ns, status.st_ino)
         except FileNotFoundError:
             state = (0, 0)
-        if state != self._seen:
-            self._keys, self._seen = {key.id: key for key in read(self._file)}, state
+        if state != self._state:
+            self._keys, self._state = {key.id: key for key in read(self._file)}, state
 
-    def find(self, authorization: str) -> Key | None:
-        """The key of a header ``Bearer tacit_...``; None if there is none or it has expired."""
+    def find(self, authorization: str) -> ApiKey | None:
+        """The key of a header ``Bearer tacit_...``, or None if it is unknown or has expired."""
         match = _TEXT.fullmatch(authorization.removeprefix("Bearer ")) if authorization.startswith("Bearer ") else None
         key = None if match is None else self._keys.get(match[1])
         if key is None or match is None or not hmac.compare_digest(key.digest, _digest(match[0])):
@@ -147,6 +147,6 @@ def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _write(file: Path, keys: Iterable[Key]) -> None:
+def _write(file: Path, keys: Iterable[ApiKey]) -> None:
     content = json.dumps({"format": _FORMAT, "keys": [asdict(key) for key in keys]}, indent=1)
     replace(file, content.encode() + b"\n", mode=OWNER_ONLY, inherit_owner=True)

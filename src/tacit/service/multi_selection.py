@@ -5,17 +5,17 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from tacit.messages.multi_selection import Reply, Request
-from tacit.service.bodies import WITH_BODY, answered, answers, body, message_of, told, wanted_form
+from tacit.service.bodies import WITH_BODY, answers, body, json_response, message_of, message_response, wanted_form
 from tacit.service.served import Pace
 from tacit.service.state import state_of
 
 router = APIRouter(tags=["multi-selection"])
-_USUAL = 25  # k times t: up to here an answer takes hardly longer than for one item
+_USUAL = 25  # k times t: up to here an answer takes little longer than for one item
 
 
 @router.get("/v1/catalogue", responses=answers("Catalogue", 304), response_class=Response)
 async def catalogue(http: HttpRequest) -> Response:
-    """What a device needs to know: items, titles, and how features are computed from ratings. The same for
+    """The public facts that a device needs: items, titles, and how to compute features from ratings. They are the same for
     everybody."""
     return state_of(http).served.catalogue.sent(http, "public, max-age=60")
 
@@ -27,7 +27,7 @@ async def catalogue(http: HttpRequest) -> Response:
     response_class=Response,
 )
 async def slate(http: HttpRequest) -> Response:
-    """A slate of k items and a local model, for a signal. The server is never told which item was picked."""
+    """A slate of k items and a local model, for a signal. The server never learns which item the device picks."""
     state = state_of(http)
     served = state.served
     request, form = await message_of(http, Request.from_bytes, Request.from_json)
@@ -38,10 +38,10 @@ async def slate(http: HttpRequest) -> Response:
         return served.multi_selection.answer(request.signal, request.k, request.t)
 
     pace = served.pace if request.k * request.t <= _USUAL else Pace.BESIDE
-    return answered(await state.workbench(work, pace), form)
+    return message_response(await state.workbench(work, pace), form)
 
 
 @router.get("/v1/model", responses=answers("Model"), response_class=Response)
 async def model(http: HttpRequest) -> Response:
-    """Which version answers, and what was promised to the people whose ratings it was fitted to."""
-    return told(state_of(http).served.about)
+    """The version that answers, and its guarantee for the people whose ratings it was fitted to."""
+    return json_response(state_of(http).served.about)

@@ -1,5 +1,5 @@
-"""Private selection over HTTP: offers, and exact reports of what was shown. Both are on the disk before they are
-answered."""
+"""Private selection over HTTP: offers, and exact reports of the items that were shown. Both are durable before the answer
+is sent."""
 
 import asyncio
 from datetime import date
@@ -11,8 +11,19 @@ from starlette.responses import Response
 
 from tacit.errors import UnknownName
 from tacit.messages.private_selection import Engagement, Impression, OfferRequest
-from tacit.service.bodies import JSON, KEYED, WITH_BODY, Problem, answered, answers, body, json_of, told, wanted_form
-from tacit.service.keys import Key, Scope
+from tacit.service.bodies import (
+    JSON,
+    KEYED,
+    WITH_BODY,
+    Problem,
+    answers,
+    body,
+    json_of,
+    json_response,
+    message_response,
+    wanted_form,
+)
+from tacit.service.keys import ApiKey, Scope
 from tacit.service.served import ServedVersion
 from tacit.service.state import allowed, state_of
 from tacit.service.telemetry import ENGAGED, OFFERS, SETTLED
@@ -24,14 +35,14 @@ _READERS = (Scope.OPERATOR, Scope.STATEMENTS)
 
 @router.get(f"{_BASE}/scorer", responses=answers("Reply", 404, 406, 422, binary=True), response_class=Response)
 async def scorer(http: HttpRequest, part: Annotated[int, Query(ge=0, le=40)] = 0) -> Response:
-    """How good every offered item is for given features. Fetch all parts: `Tacit-Parts` is their number, and
+    """A map from features to the quality of every offered item. Fetch all parts: `Tacit-Parts` is their number, and
     `Tacit-Version` is their version; parts of two versions do not fit together."""
     served = state_of(http).served
     parts = served.scorer
     if part >= len(parts):
         raise Problem("not-found", f"there are {len(parts)} parts, numbered from 0.")
-    about = {"Tacit-Parts": str(len(parts)), "Tacit-Version": served.version.name}
-    return answered(parts[part], wanted_form(http, JSON), about)
+    headers = {"Tacit-Parts": str(len(parts)), "Tacit-Version": served.version.name}
+    return message_response(parts[part], wanted_form(http, JSON), headers)
 
 
 @router.post(
@@ -42,11 +53,11 @@ async def scorer(http: HttpRequest, part: Annotated[int, Query(ge=0, le=40)] = 0
 )
 async def offer(http: HttpRequest) -> Response:
     """Candidates that the device chooses from; 204 if there is nothing to offer."""
-    made = await state_of(http).offers(OfferRequest.from_json(await json_of(http)))
-    if made is None:
+    candidates = await state_of(http).offers(OfferRequest.from_json(await json_of(http)))
+    if candidates is None:
         return Response(status_code=204)
     OFFERS.inc()
-    return told(made.to_json())
+    return json_response(candidates.to_json())
 
 
 @router.post(
@@ -56,11 +67,11 @@ async def offer(http: HttpRequest) -> Response:
     response_class=Response,
 )
 async def impression(http: HttpRequest) -> Response:
-    """Reports what was shown for an offer. It is counted once, at the price of the offer; every outcome is final."""
+    """Reports the item that was shown for an offer. It is counted once, at the price of the offer. Every outcome is final."""
     shown = Impression.from_json(await json_of(http))
     outcome = await state_of(http).bills(shown)
     SETTLED.labels(outcome.value).inc()
-    return told({"outcome": outcome.value})
+    return json_response({"outcome": outcome.value})
 
 
 @router.post(
@@ -70,38 +81,38 @@ async def impression(http: HttpRequest) -> Response:
     response_class=Response,
 )
 async def engagement(http: HttpRequest) -> Response:
-    """Reports a click, as a bit that the device flips at random."""
+    """Reports whether an item was clicked, as a bit that the device may have flipped at random."""
     click = Engagement.from_json(await json_of(http))
     outcome = await state_of(http).engages(click)
     ENGAGED.labels(outcome.value).inc()
-    return told({"outcome": outcome.value})
+    return json_response({"outcome": outcome.value})
 
 
 @router.get(f"{_BASE}/counts", responses=answers("Counts", 401, 403), openapi_extra=KEYED, response_class=Response)
 async def counts(http: HttpRequest) -> Response:
     """How often each item was shown, exactly. Needs a key, unless this server shows its counts to everybody."""
     state = state_of(http)
-    key = None if state.served.counts_in_the_open else allowed(state.keys, http, *_READERS)
+    key = None if state.served.shows_counts else allowed(state.keys, http, *_READERS)
     totals = await asyncio.to_thread(lambda: list(state.ledger.items()))
     items = [
         {**total.to_json(), "title": _title(state.served, total.item)} for total in totals if _may_see(key, total.item)
     ]
-    return told({"items": items})
+    return json_response({"items": items})
 
 
 @router.get(
     "/v1/statements", responses=answers("Statement", 401, 403, 422), openapi_extra=KEYED, response_class=Response
 )
 async def statement(http: HttpRequest, first_day: date, last_day: date) -> Response:
-    """What was shown on these days (UTC, both included) and what is owed for it, per item. An advertiser's key shows
-    its own items."""
+    """The impressions of each item on these days (UTC, both included) and the amount owed for them. An advertiser's key
+    shows its own items."""
     state = state_of(http)
     key = allowed(state.keys, http, *_READERS)
     account = (await asyncio.to_thread(state.ledger.statement, first_day, last_day)).to_json()
     account["items"] = [item for item in account["items"] if _may_see(key, item["item"])]
     account["impressions"] = sum(item["impressions"] for item in account["items"])
     account["micros"] = str(sum(int(item["micros"]) for item in account["items"]))
-    return told(account)
+    return json_response(account)
 
 
 @router.get(f"{_BASE}/clicks", responses=answers("Clicks", 401, 403, 422), openapi_extra=KEYED, response_class=Response)
@@ -111,10 +122,10 @@ async def clicks(http: HttpRequest, item: Annotated[str, Query(min_length=1, max
     key = allowed(state.keys, http, *_READERS)
     if not _may_see(key, item):
         raise Problem("forbidden", "this key is for other items.")
-    return told((await asyncio.to_thread(state.served.private_selection.clicks, item))._asdict())
+    return json_response((await asyncio.to_thread(state.served.private_selection.clicks, item))._asdict())
 
 
-def _may_see(key: Key | None, item: str) -> bool:
+def _may_see(key: ApiKey | None, item: str) -> bool:
     return key is None or key.scope is Scope.OPERATOR or item in key.items
 
 

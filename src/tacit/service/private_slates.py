@@ -1,5 +1,4 @@
-"""Slates over HTTP, made from counts that a curator released once; and the releases themselves, which anybody may
-have."""
+"""Slates over HTTP, computed from counts that a curator released once, and the releases themselves, which are public."""
 
 from typing import Annotated, Any
 
@@ -10,25 +9,25 @@ from starlette.responses import Response
 
 from tacit.messages.private_slates import Slate
 from tacit.models.dpp.tempered import ALPHA, MOST_NATS
-from tacit.service.bodies import JSON, Problem, answers, told
+from tacit.service.bodies import JSON, Problem, answers, json_response
 from tacit.service.served import Pace, ServedVersion
 from tacit.service.state import state_of
 
 router = APIRouter(tags=["private slates"])
 _MOST_K = 100
-_MOST_KEPT = 256  # greedy slates: the same every time
+_MOST_CACHED = 256  # greedy slates, which do not change
 
 
 @router.get("/v1/slates", responses=answers("SlateReleases"), response_class=Response)
 async def releases_for_slates(http: HttpRequest) -> Response:
-    """The releases that slates are made from, and what they promise, each and together."""
+    """The releases that slates are computed from, with the guarantee of each and of all together."""
     served = state_of(http).served
     together = served.slates_together
-    listed = [
+    rows = [
         {"name": name, "items": len(slates.release), "guarantee": slates.guarantee.to_json()}
         for name, slates in served.slates.items()
     ]
-    return told({"releases": listed, "together": None if together is None else together.to_json()})
+    return json_response({"releases": rows, "together": None if together is None else together.to_json()})
 
 
 @router.get("/v1/slates/{name}", responses=answers("ServedSlate", 404, 422), response_class=Response)
@@ -45,21 +44,21 @@ async def slate(
     served = state.served
     if name not in served.slates:
         raise Problem("not-found", "there is no such release; /v1/slates lists them.")
-    return told(await state.workbench(lambda: _slate(served, name, k, alpha, drawn), Pace.BESIDE))
+    return json_response(await state.workbench(lambda: _slate(served, name, k, alpha, drawn), Pace.BESIDE))
 
 
 @router.get("/v1/releases", responses=answers("Releases"), response_class=Response)
 async def releases(http: HttpRequest) -> Response:
-    """Everything that was released with this version: counts for slates, models across domains."""
-    return told({"releases": state_of(http).served.version.releases})
+    """All releases of this version: counts for slates, and models across domains."""
+    return json_response({"releases": state_of(http).served.version.releases})
 
 
 @router.get("/v1/releases/{name}", responses=answers(None, 404), response_class=Response)
 async def release(http: HttpRequest, name: str) -> Response:
-    """A release as the curator made it. A device uses it locally, and sends nothing back."""
+    """A release, byte for byte as the curator published it. A device uses it locally and sends nothing back."""
     state = state_of(http)
     version = state.served.version
-    if not any(about["name"] == name for about in version.releases):
+    if not any(entry["name"] == name for entry in version.releases):
         raise Problem("not-found", "there is no such release; /v1/releases lists them.")
     content = await state.workbench(lambda: version.file(name).read_bytes(), Pace.BESIDE)
     return Response(content, media_type=JSON)
@@ -72,7 +71,7 @@ def _slate(served: ServedVersion, name: str, k: int, alpha: float, drawn: bool) 
     answer = served.greedy_slates.get(key)
     if answer is None:
         answer = _describe(served, served.slates[name].slate(k, alpha=alpha))
-        if len(served.greedy_slates) >= _MOST_KEPT:
+        if len(served.greedy_slates) >= _MOST_CACHED:
             served.greedy_slates.clear()
         served.greedy_slates[key] = answer
     return answer

@@ -1,7 +1,7 @@
-"""The version that a service serves: everything that is the same for all requests is computed when it is loaded.
+"""The version that a service serves. Loading it computes everything that is the same for all requests.
 
-A new version is loaded and tried beside the old one, and then takes its place. Requests under way finish with the old
-one.
+A new version is loaded and tried beside the old one, and then takes its place. Requests in progress finish with the old
+version.
 """
 
 import asyncio
@@ -38,29 +38,29 @@ from tacit.service.versions import STORE, Version, current, is_demonstration, lo
 _COLUMNS = ["item", "bid_micros", "ppm"]
 _PPM = 1e6
 _OFFERED = 40
-# Among more films, noise often prefers one that the model praises and hardly anybody knows.
+# With more films, noise often picks one that the model rates highly and hardly anybody knows.
 _OFFERED_IN_DEMONSTRATION = 12
 _RETRY = 60.0  # seconds
-_REFUSED = "a new version could not be loaded; the old one goes on answering"
-_DAMAGED = "the published version could not be loaded; the one served before goes on answering"
+_REFUSED = "a new version could not be loaded; the old one keeps answering"
+_DAMAGED = "the published version could not be loaded; the one served before keeps answering"
 _MANY = 10_000  # look-alikes: an answer takes about two milliseconds
 _VERY_MANY = 250_000  # about twelve milliseconds
 
 
 class Pace(Enum):
-    """How long a piece of work takes, which decides where it is done."""
+    """The duration of a piece of work, which decides where it runs."""
 
-    AT_ONCE = "up to about two milliseconds: at once, on the loop"
-    IN_TURN = "some milliseconds: on the loop, one in each round"
-    BESIDE = "longer: in a thread beside the loop, one after the other"
+    AT_ONCE = "up to about two milliseconds: at once, on the event loop"
+    IN_TURN = "some milliseconds: on the event loop, one in each round"
+    BESIDE = "longer: in a thread beside the event loop, one after the other"
 
 
 class Shelf:
-    """The version that is served now. It watches for newer ones and swaps them in while requests go on."""
+    """Holds the version that is served now, watches for newer ones and swaps them in while requests go on."""
 
     def __init__(self, settings: Settings, ledger: ImpressionLedger) -> None:
         self._settings, self._ledger = settings, ledger
-        self._note = settings.home / "served"  # names the version that was swapped in last
+        self._note = settings.home / "served"  # the name of the version that was swapped in last
         self._served: ServedVersion | None = None
 
     @property
@@ -69,7 +69,7 @@ class Shelf:
         return self._served
 
     def load(self) -> None:
-        """Loads the published version if it is a new one. Raises if that fails; the old version stays."""
+        """Loads the published version if it is a new one. Raises an error if that fails; the old version then stays."""
         version = current(self._settings.models_folder)
         if self._served is None or version.name != self._served.version.name:
             self._swap_in(version)
@@ -96,7 +96,7 @@ class Shelf:
         LOG.info("model", extra={"about": {"version": version.name, "name": self._served.store.name}})
 
     async def watch(self) -> None:
-        """Looks for new versions as long as the process runs. One that fails is logged once, and tried again later."""
+        """Looks for new versions as long as the process runs. It logs a failing version once, and tries it again later."""
         failed: str | None = None
         retry_at = 0.0
         while True:
@@ -109,7 +109,7 @@ class Shelf:
                 elif name != failed or monotonic() > retry_at:
                     await asyncio.to_thread(self.load)
                     SWAPS.labels("taken").inc()
-            except Exception as problem:  # the old version goes on answering
+            except Exception as problem:  # the old version keeps answering
                 retry_at = monotonic() + _RETRY
                 if name != failed:
                     SWAPS.labels("refused").inc()
@@ -127,8 +127,8 @@ class ServedVersion:
             raise InvalidModel(
                 "the store is not the one that was published. Publish again, or go back to an older version."
             )
-        people = len(self.store.look_alikes)
-        self.pace = Pace.AT_ONCE if people <= _MANY else Pace.IN_TURN if people <= _VERY_MANY else Pace.BESIDE
+        size = len(self.store.look_alikes)
+        self.pace = Pace.AT_ONCE if size <= _MANY else Pace.IN_TURN if size <= _VERY_MANY else Pace.BESIDE
         self.multi_selection = MultiSelection(
             self.store,
             settings.algorithm,
@@ -140,9 +140,9 @@ class ServedVersion:
         demonstration = is_demonstration(version)
         offered = settings.offered or (_OFFERED_IN_DEMONSTRATION if demonstration else _OFFERED)
         self.offered = items_to_offer(self.store, settings.listings, self.liked, offered)
-        # Visitors of a demonstration may see its counts: they come from public ratings, and nobody pays.
-        harmless = demonstration and settings.listings is None
-        self.counts_in_the_open = harmless if settings.open_counts is None else settings.open_counts
+        # Visitors of a demonstration may see its counts: they come from public ratings, and nobody pays for impressions.
+        is_harmless = demonstration and settings.listings is None
+        self.shows_counts = is_harmless if settings.open_counts is None else settings.open_counts
         self.private_selection = PrivateSelection(
             self.offered.listings,
             ledger,
@@ -156,7 +156,7 @@ class ServedVersion:
 
     @cached_property
     def catalogue(self) -> Packed:
-        """What a device needs to know: the items, and how features are computed from ratings."""
+        """The public facts that a device needs: the items, and how to compute features from ratings."""
         space, items = self.store.space, self.store.items
         flags = space.flags if isinstance(space, GenreProfile) else np.zeros((len(items), 0), dtype=np.bool_)
         names = self.version.feature_names or [f"feature {number + 1}" for number in range(flags.shape[1])]
@@ -196,7 +196,7 @@ class ServedVersion:
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """Which version answers, and what its people were promised."""
+        """The version that answers, and its guarantee for the people whose ratings it was fitted to."""
         return {
             "version": self.version.name,
             "store": self.store.version,
@@ -209,7 +209,7 @@ class ServedVersion:
 
     @cached_property
     def slates_together(self) -> Guarantee | None:
-        """What all releases for slates promise together."""
+        """The guarantee of all releases for slates together."""
         guarantees = [slates.guarantee for slates in self.slates.values()]
         return compose(guarantees) if guarantees else None
 
@@ -222,7 +222,7 @@ class ServedVersion:
 
     @cached_property
     def liked(self) -> dict[int | str, float]:
-        """The counts of the release with the largest epsilon, by item: all slates are compared with them."""
+        """The counts of the release with the largest epsilon, by item. All slates are compared with them."""
         best = max(self.slates.values(), key=lambda slates: slates.guarantee.epsilon, default=None)
         if best is None or not isinstance(best.release, Popularity):
             return {}
@@ -234,7 +234,7 @@ class ServedVersion:
         return self.store.items.title(self.store.items.code(item))
 
     def warm_up(self) -> "ServedVersion":
-        """Computes one answer of each kind, so that the first request compiles nothing and finds no fault."""
+        """Computes one answer of each kind: that compiles code before the first request, and finds faults before the swap."""
         dimension = self.store.space.dimension
         silent = Signal.nothing(dimension, "0.1")
         for signal in (silent, Signal.from_json({**silent.to_json(), "empty": False})):
@@ -244,21 +244,21 @@ class ServedVersion:
 
     def _slates(self) -> dict[str, PrivateSlates]:
         slates = {}
-        for about in self.version.releases:
-            if about["kind"] != "popularity":
+        for entry in self.version.releases:
+            if entry["kind"] != "popularity":
                 continue
-            release = self.version.release(about["name"])
+            release = self.version.release(entry["name"])
             if isinstance(release, Popularity):
                 rows = None if self.rows is None else self.rows[self.store.items.codes(release.items)]
-                slates[about["name"]] = PrivateSlates(release, rows)
+                slates[entry["name"]] = PrivateSlates(release, rows)
         return slates
 
 
 @dataclass(frozen=True)
 class OfferedItems:
-    """What private selection offers.
+    """The items that private selection offers.
 
-    ``population`` weighs the choices of the rule `auto`; ``map`` is how a device values the same items by itself.
+    ``population`` weighs the choices of the rule `auto`. ``map`` is the linear map with which a device scores the items.
     """
 
     listings: Listings
@@ -268,9 +268,9 @@ class OfferedItems:
 
 
 def items_to_offer(store: Store, listings: Path | None, liked: Mapping[int | str, float], offered: int) -> OfferedItems:
-    """The operator's list with bids, or without one the ``offered`` most liked items, free of charge.
+    """The operator's list with bids. Without a list, the ``offered`` most liked items, free of charge.
 
-    ``liked`` are released counts; without them the items that the model rates best are offered.
+    ``liked`` are released counts. Without counts, the model's best-rated items are offered.
     """
     if listings is not None:
         return _items_with_bids(store, listings)
@@ -282,7 +282,7 @@ def items_to_offer(store: Store, listings: Path | None, liked: Mapping[int | str
 def _items_with_bids(store: Store, file: Path) -> OfferedItems:
     """Reads a CSV with a bid and a public click probability for each item.
 
-    A user's own click probability relates to the public one as the model's rating for them relates to its mean rating.
+    The click probability of one user is the public one, times the model's rating for them over its mean rating.
     """
     names, bids, ppm = _read_bids(file)
     ids = [_id(store, name, file) for name in names]
@@ -290,7 +290,7 @@ def _items_with_bids(store: Store, file: Path) -> OfferedItems:
     priced = free.priced()
     means = dict(zip(priced.items, priced.scores.tolist(), strict=True))
     items = [str(id) for id in ids]
-    least = 1.0 / _PPM  # factors must be above 0: "never clicked" counts as once in a million
+    least = 1.0 / _PPM  # factors must be above 0, so an item without clicks counts as one in a million
     factors = np.array([max(rate, 1) / _PPM / max(means[item], least) for item, rate in zip(items, ppm, strict=True)])
     own = LinearMap(quality_map(store, ids).matrix * factors[:, None])
     return OfferedItems(Listings(items, bids, ppm), people.times(factors), store.items.codes(ids), own)
@@ -302,21 +302,19 @@ def _read_bids(file: Path) -> tuple[list[str], list[int], list[int]]:
             rows = csv.DictReader(lines)
             if rows.fieldnames != _COLUMNS:
                 raise InvalidData(f"{file} must have the columns {','.join(_COLUMNS)}.")
-            listed = [(row["item"], _whole(row["bid_micros"]), _whole(row["ppm"])) for row in rows if _complete(row)]
+            listings = []
+            for row in rows:
+                if None in row or None in row.values():  # a cell too many or too few
+                    raise ValueError
+                listings.append((row["item"], _whole(row["bid_micros"]), _whole(row["ppm"])))
     except TacitError:
         raise
     except (ValueError, csv.Error):
         raise InvalidData(f"{file}: each row must have an item and two whole numbers, in millionths.") from None
-    if not listed:
+    if not listings:
         raise InvalidData(f"{file} lists no items.")
-    names, bids, ppm = zip(*listed, strict=True)
+    names, bids, ppm = zip(*listings, strict=True)
     return list(names), list(bids), list(ppm)
-
-
-def _complete(row: Mapping[Any, Any]) -> bool:
-    if None in row or None in row.values():  # a value too many or too few
-        raise ValueError
-    return True
 
 
 def _whole(text: str) -> int:

@@ -1,4 +1,4 @@
-"""The server's application. It sees what was released; an import contract keeps it from raw ratings and mechanisms."""
+"""The server's application. It sees releases only: an import contract keeps raw ratings and mechanisms away from it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,14 +14,14 @@ from tacit.errors import LedgerUnavailable
 from tacit.ledger import ImpressionLedger
 from tacit.service import federated_prototypes, multi_selection, private_selection, private_slates, telemetry
 from tacit.service.application import application
-from tacit.service.bodies import KEYED, Packed, Problem, answers, told
+from tacit.service.bodies import KEYED, Packed, Problem, answers, json_response
 from tacit.service.keys import KeyRing, Scope
 from tacit.service.served import Shelf
 from tacit.service.settings import Settings, read_settings
 from tacit.service.state import State, allowed, state_of, watch_keys, watch_parent
 from tacit.service.telemetry import exposition
 
-_PATIENCE = 30  # seconds that a database may be away when a worker starts
+_PATIENCE = 30  # seconds that a database may be unreachable when a worker starts
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _START = "index.html"
 operations_router = APIRouter(tags=["operations"])
@@ -48,25 +48,25 @@ def create_app(settings: Settings) -> ASGIApp:
         try:
             with telemetry.log_failure():
                 await asyncio.to_thread(state.shelf.begin)
-            watching = [asyncio.create_task(work) for work in (state.shelf.watch(), watch_keys(keys), watch_parent())]
+            watchers = [asyncio.create_task(work) for work in (state.shelf.watch(), watch_keys(keys), watch_parent())]
             try:
                 yield
             finally:
-                for task in watching:
+                for task in watchers:
                     task.cancel()
         finally:
             await state.close()
             telemetry.leave()
 
+    def most_body(path: str) -> int:  # shares of a federation's sums are large, and their senders have a key
+        return federated_prototypes.MOST if path.startswith(federated_prototypes.PREFIX) else settings.most_body
+
     routers = [*_ROUTERS, page_router] if settings.page else _ROUTERS
-    _, outer = application(
-        "tacit server", routers, settings, keys, lifespan, most_body=lambda path: _most_body(settings, path)
-    )
-    return outer
+    return application("tacit server", routers, settings, keys, lifespan, most_body=most_body)[1]
 
 
 async def _open_ledger(target: str) -> ImpressionLedger:
-    """Opens the ledger. Waits for a database that is away for a moment, for example while a worker is replaced."""
+    """Opens the ledger. Waits for a database that is unreachable for a moment."""
     for _ in range(_PATIENCE):
         with suppress(LedgerUnavailable):
             return await asyncio.to_thread(ImpressionLedger.open_or_create, target)
@@ -74,15 +74,10 @@ async def _open_ledger(target: str) -> ImpressionLedger:
     return await asyncio.to_thread(ImpressionLedger.open_or_create, target)
 
 
-def _most_body(settings: Settings, path: str) -> int:
-    """The largest body for a path. Shares of a federation's sums are large, and their senders have a key."""
-    return federated_prototypes.MOST if path.startswith(federated_prototypes.PREFIX) else settings.most_body
-
-
 @operations_router.get("/healthz", responses=answers("State"), response_class=Response)
 async def health() -> Response:
     """Whether this process answers at all."""
-    return told({"state": "alive"})
+    return json_response({"state": "alive"})
 
 
 @operations_router.get("/readyz", responses=answers("State"), response_class=Response)
@@ -91,7 +86,7 @@ async def readiness(http: HttpRequest) -> Response:
     state = state_of(http)
     _ = state.served
     await asyncio.to_thread(state.ledger.item, "ready?")
-    return told({"state": "ready"})
+    return json_response({"state": "ready"})
 
 
 @operations_router.get("/metrics", responses=answers(None, 401, 403), openapi_extra=KEYED, response_class=Response)
@@ -103,7 +98,7 @@ async def metrics(http: HttpRequest) -> Response:
 
 
 def _read_page() -> dict[str, Packed]:
-    """The files of the page, which come with the package. They load nothing from elsewhere."""
+    """The files of the page, which come with the package. They load nothing from other sites."""
     pages = {}
     for file in (files("tacit.service") / "web").iterdir():
         media_type = next((kind for ending, kind in _TYPES.items() if file.name.endswith(ending)), None)

@@ -28,7 +28,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    # where files are; by default in ``home``
+    # files; by default in ``home``
     home: Path = Path("tacit-home")
     models: Path | None = None  # the versions that `tacit fit` published
     database: SecretStr | None = None  # the ledger of impressions: a file, or postgresql://...
@@ -36,26 +36,26 @@ class Settings(BaseSettings):
     listings: Path | None = None  # items to offer, as CSV with item,bid_micros,ppm; by default the most liked, free
     federations: Path | None = None  # run folders of `tacit federate`
 
-    # where it listens
+    # network
     host: str = "127.0.0.1"
     port: int = Field(8000, ge=0, le=65535)
     workers: int = Field(1, ge=1, le=256)
     tls_certificate: Path | None = None
     tls_key: Path | None = None
-    https: bool = False  # behind a proxy that ends TLS: browsers are told to use https only
+    https: bool = False  # behind a proxy that ends TLS: tells browsers to use https only
     proxies: str = ""  # addresses of proxies whose X-Forwarded-For is trusted
     origins: Annotated[tuple[str, ...], NoDecode] = ()  # other sites whose pages may call this one, separated by commas
 
-    # what a caller may do
+    # limits for callers
     most_body: int = Field(1 << 20, ge=1024)  # bytes
     body_seconds: float = Field(10.0, gt=0.0)
     header_seconds: float = Field(10.0, gt=0.0)
     rate: float = Field(100.0, ge=0.0)  # requests a second for each address or key; 0: no limit
     burst: int = Field(400, ge=1)
-    most_waiting: int = Field(10_000, ge=1)  # requests that may wait for the disk; others are told to try again
-    grace_seconds: int = Field(20, ge=1)  # for requests under way when the process has to stop
+    most_waiting: int = Field(10_000, ge=1)  # requests that may wait for the disk; others have to try again
+    grace_seconds: int = Field(20, ge=1)  # for requests in progress when the process has to stop
 
-    # how it answers
+    # answers
     most_k: int = Field(20, ge=1, le=255)  # items of a slate: the work for a request grows with k times t
     algorithm: str = "exact"
     local_model: str = "ridge"
@@ -64,16 +64,16 @@ class Settings(BaseSettings):
     offered: int | None = Field(None, ge=1, le=10_000)  # the number of items to offer without ``listings``
     offer_seconds: int = Field(3600, ge=1)
     click_epsilon: float = Field(1.0, gt=0.0)  # for one reported click, in nats
-    open_counts: bool | None = None  # whether anybody may see the counts; None: in the demonstration only
+    open_counts: bool | None = None  # shows the counts to everybody; None: in the demonstration only
     page: bool = True
     swap_seconds: float = Field(2.0, gt=0.0)  # between two checks for a new version
-    log_requests: bool | None = None  # one line for each; None: unless standard error is a terminal
+    log_requests: bool | None = None  # one line for each request; None: unless standard error is a terminal
 
     # the curator, in another process
     data: str | None = None  # ratings: a name from `tacit data list`, or a file or folder
     ledger: SecretStr | None = None
     subject: str | None = None
-    head: Path | None = None  # a head of that ledger noted elsewhere: an older copy is refused
+    head: Path | None = None  # a head of that ledger, noted elsewhere: an older copy is then refused
     budget_epsilon: float | None = Field(None, gt=0.0)  # None: the budget agreed before, or 1
     budget_delta: float = Field(0.0, ge=0.0, lt=1.0)
 
@@ -92,7 +92,7 @@ class Settings(BaseSettings):
 
     @property
     def logs_requests(self) -> bool:
-        """Whether requests are logged: as set, or by default if standard error is not a terminal."""
+        """Whether to log requests: as set, or by default if standard error is not a terminal."""
         return not sys.stderr.isatty() if self.log_requests is None else self.log_requests
 
     @property
@@ -136,21 +136,21 @@ class Settings(BaseSettings):
             raise InvalidParameter(f"{file} is not valid TOML: {problem}.") from None
 
 
-def read_settings(**given: Any) -> Settings:
-    """The settings of this process; ``given`` are flags. Raises InvalidParameter in one line that shows no value."""
+def read_settings(**flags: Any) -> Settings:
+    """The settings of this process. Raises InvalidParameter in one line that shows no value. A flag of None is not set."""
     known = {PREFIX + name.upper() for name in Settings.model_fields} | {FILE}
     unknown = [name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known]
     if unknown:
         raise InvalidParameter(f"there is no setting {unknown[0]}: check the spelling.")
     try:
-        return Settings(**{name: value for name, value in given.items() if value is not None})
+        return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as problem:
         mistakes = "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in problem.errors()[:3])
         raise InvalidParameter(f"settings: {mistakes}.") from None
 
 
-def export(**given: Any) -> None:
+def export(**flags: Any) -> None:
     """Passes flags on to the processes that this one starts: they read their settings from the environment."""
-    for name, value in given.items():
+    for name, value in flags.items():
         if value is not None:
             os.environ[PREFIX + name.upper()] = str(value)

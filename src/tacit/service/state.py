@@ -1,5 +1,4 @@
-"""What the routes of the server's application share in one worker: the ledger, the served version, and ways to do their
-work."""
+"""The state that the server's routes share in one worker: the ledger, the served version, and queues for their work."""
 
 import asyncio
 import multiprocessing
@@ -17,7 +16,7 @@ from tacit.errors import TacitError
 from tacit.ledger import ImpressionLedger, Settlement
 from tacit.messages.private_selection import Engagement, Impression, Offer, OfferRequest
 from tacit.service.bodies import TRY_AGAIN, Problem
-from tacit.service.keys import Key, KeyRing, Scope
+from tacit.service.keys import ApiKey, KeyRing, Scope
 from tacit.service.served import Pace, ServedVersion, Shelf
 from tacit.service.settings import Settings
 from tacit.service.telemetry import LOG, TOGETHER
@@ -27,24 +26,24 @@ R = TypeVar("R")
 _MOST_TOGETHER = 500  # requests in one transaction
 _MOST_WAITING = 64  # requests for a turn, or for the thread
 _KEYS_EVERY, _PARENT_EVERY = 2.0, 1.0  # seconds
-_KEYS_UNREAD = "the keys cannot be read again; known keys stay valid, even if they were revoked since"
+_KEYS_UNREAD = "the keys cannot be read again; known keys stay valid, even those that were revoked since"
 _UNAUTHORISED = {"WWW-Authenticate": "Bearer"}
 
 
 class Batches(Generic[T, R]):
-    """Requests that wait for the disk share a transaction: those that arrive during one go together into the next.
+    """Puts requests that wait for the disk into shared transactions: those that arrive during one form the next.
 
-    The ledger's own group commit does this for threads; this uses one thread for each kind of work, however many
-    requests wait. ``work`` returns an outcome for each item, or the error to raise for it. An error that it raises is
-    raised for all items.
+    The ledger's own group commit does the same for threads. This class needs one thread for each kind of work, however many
+    requests wait. ``work`` returns an outcome for each item, or the error to raise for it. If ``work`` raises an error, all
+    items get it.
     """
 
-    def __init__(self, what: str, work: Callable[[list[T]], Sequence[R | Exception]], most_waiting: int) -> None:
+    def __init__(self, name: str, work: Callable[[list[T]], Sequence[R | Exception]], most_waiting: int) -> None:
         self._work, self._most_waiting = work, most_waiting
         self._waiting: deque[tuple[T, asyncio.Future[R]]] = deque()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=what)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._runner: asyncio.Task[None] | None = None
-        self._sizes = TOGETHER.labels(what)
+        self._sizes = TOGETHER.labels(name)
 
     async def __call__(self, item: T) -> R:
         """Returns the outcome once it is durable."""
@@ -58,7 +57,7 @@ class Batches(Generic[T, R]):
         return await outcome
 
     async def close(self) -> None:
-        """Waits for the work under way."""
+        """Waits for the work in progress."""
         if self._runner is not None:
             await self._runner
         self._thread.shutdown()
@@ -80,7 +79,7 @@ class Batches(Generic[T, R]):
             except Exception as problem:
                 outcomes = [problem] * len(batch)
             for (_, future), outcome in zip(batch, outcomes, strict=True):
-                if future.done():  # its caller has gone; what was written stays
+                if future.done():  # the caller has gone; the write stays
                     continue
                 if isinstance(outcome, Exception):
                     future.set_exception(outcome)
@@ -89,21 +88,21 @@ class Batches(Generic[T, R]):
 
 
 class Workbench:
-    """Does the work of requests where it keeps others waiting the least; see `Pace`.
+    """Runs the work of requests where it delays others the least; see `Pace`.
 
-    Work of some milliseconds takes turns on the loop: a thread hands the interpreter over so late that others would
-    wait longer.
+    Work of some milliseconds runs on the event loop, one piece in each round. In a thread it would delay others longer,
+    because Python switches threads only every few milliseconds.
     """
 
     def __init__(self) -> None:
-        self._waiting = {Pace.IN_TURN: 0, Pace.BESIDE: 0}  # separate: the thread may be behind while the loop is not
+        self._waiting = {Pace.IN_TURN: 0, Pace.BESIDE: 0}  # separate: a busy thread does not delay the loop
         self._turn = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="answers")
 
     async def __call__(self, work: Callable[[], R], pace: Pace) -> R:
         if pace is Pace.AT_ONCE:
             return work()
-        if self._waiting[pace] >= _MOST_WAITING:  # this request would wait for seconds, and those behind it longer
+        if self._waiting[pace] >= _MOST_WAITING:  # this request would wait for seconds, and later ones longer
             raise Problem("not-ready", "too many long requests are waiting. Try again.", TRY_AGAIN)
         self._waiting[pace] += 1
         try:
@@ -114,20 +113,18 @@ class Workbench:
             try:
                 return work()
             finally:
-                loop.call_soon(
-                    self._turn.release
-                )  # in the next round: everything else that waits for the loop comes first
+                loop.call_soon(self._turn.release)  # in the next round, after everything else that waits for the loop
         finally:
             self._waiting[pace] -= 1
 
     def close(self) -> None:
-        """Waits for the work under way, and drops the work behind it."""
+        """Waits for the work in progress, and drops the work that waits."""
         self._thread.shutdown(cancel_futures=True)
 
 
 @dataclass
 class State:
-    """Everything that the routes of one worker share. Built when the worker starts, closed when it ends."""
+    """The state that the routes of one worker share, from its start to its end."""
 
     settings: Settings
     keys: KeyRing
@@ -148,14 +145,14 @@ class State:
 
     @property
     def served(self) -> ServedVersion:
-        """The version that answers now. Raises a Problem while there is none."""
+        """The version that answers now. Raises a Problem until the first one is loaded."""
         served = self.shelf.served
         if served is None:
             raise Problem("not-ready", "no model is loaded yet. Try again.", TRY_AGAIN)
         return served
 
     def _engage(self, engagements: list[Engagement]) -> list[Settlement | Exception]:
-        """Settles each one by itself: clicks are rare compared with offers and reports."""
+        """Settles the clicks one by one: they are rare compared with offers and reports."""
         outcomes: list[Settlement | Exception] = []
         for engagement in engagements:
             try:
@@ -165,7 +162,7 @@ class State:
         return outcomes
 
     async def close(self) -> None:
-        """Finishes what is under way, then closes the ledger."""
+        """Finishes the work in progress, then closes the ledger."""
         await self.offers.close()
         await self.bills.close()
         await self.engages.close()
@@ -178,7 +175,7 @@ def state_of(request: HttpRequest) -> State:
     return cast(State, request.app.state.service)
 
 
-def allowed(keys: KeyRing, request: HttpRequest, *scopes: Scope) -> Key:
+def allowed(keys: KeyRing, request: HttpRequest, *scopes: Scope) -> ApiKey:
     """The caller's key. Raises a Problem unless it is valid and has one of these scopes."""
     key = keys.find(request.headers.get("authorization", ""))
     if key is None:
@@ -189,7 +186,7 @@ def allowed(keys: KeyRing, request: HttpRequest, *scopes: Scope) -> Key:
 
 
 async def watch_parent() -> None:
-    """Ends this worker when its parent process is gone: otherwise nobody would stop it, and it would keep the port."""
+    """Ends this worker when its parent process is gone. Otherwise it would keep running, and keep the port."""
     process = multiprocessing.parent_process()  # it may already be gone
     parent = os.getppid() if process is None else process.pid
     while os.getppid() == parent:
@@ -198,7 +195,7 @@ async def watch_parent() -> None:
 
 
 async def watch_keys(keys: KeyRing) -> None:
-    """Reads the keys again when their file changes. An unreadable file is logged once; the known keys stay valid."""
+    """Reads the keys again when their file changes. It logs an unreadable file once; the known keys stay valid."""
     logged = False
     while True:
         await asyncio.sleep(_KEYS_EVERY)

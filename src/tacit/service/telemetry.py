@@ -1,12 +1,12 @@
 """Logs and metrics of a service.
 
-Logs are lines of JSON with routes, codes, sizes and times; never an address, a path as it was typed, a header or a
-body. An unexpected error is logged with its type and the lines of code that it passed. Its message is left out: it may
-quote what the code was working on.
+Logs are lines of JSON with routes, codes, sizes and times. They never hold an address, the path that a caller typed, a
+header or a body. For an unexpected error the log has its type and the lines of code that it passed. It leaves out the
+message, which may quote private data.
 
-Metrics are counts and times by route; never by caller, item or signal. With several workers each keeps its numbers in a
-file of a common folder (PROMETHEUS_MULTIPROC_DIR), and any of them adds all up. A worker reads the name of that folder
-when it loads Prometheus's library.
+Metrics are counts and times by route, never by caller, item or signal. Each of several workers keeps its numbers in a file
+of a common folder (PROMETHEUS_MULTIPROC_DIR), and any worker adds up all files. A worker reads the name of that folder when
+it imports the Prometheus library.
 """
 
 import logging
@@ -32,15 +32,18 @@ _STANDARD_ERROR = 2
 
 
 class JsonLines(logging.Formatter):
-    """One line for each record, with the members that were given as ``extra={"about": {...}}``."""
+    """Formats each record as one line, with the members of ``extra={"about": {...}}``."""
 
     def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
+        if not record.name.startswith("tacit"):  # the rest may be a traceback, or quote an error
+            message = message.partition("\n")[0]
         line: dict[str, Any] = {
             "at": round(record.created, 3),
             "level": record.levelname.lower(),
             "logger": record.name,
             "process": record.process,
-            "event": _first_line(record),
+            "event": message,
         }
         about = getattr(record, "about", None)
         if isinstance(about, dict):
@@ -50,15 +53,9 @@ class JsonLines(logging.Formatter):
         return orjson.dumps(line, default=str).decode()
 
 
-def _first_line(record: logging.LogRecord) -> str:
-    """The message. Of other libraries only its first line: the rest may be a traceback, or quote an error."""
-    message = record.getMessage()
-    return message if record.name.startswith("tacit") else message.partition("\n")[0]
-
-
 def note_request(route: str, method: str, status: int, seconds: float, sent: int) -> None:
-    """Writes the line of one request, at once and in one piece. (`logging` would take longer than all limits
-    together.)"""
+    """Writes the log line of one request, at once and in one piece. `logging` would take longer than all other work of the
+    edge."""
     line = {
         "at": round(time(), 3),
         "level": "info",
@@ -74,7 +71,7 @@ def note_request(route: str, method: str, status: int, seconds: float, sent: int
 
 
 def places_of(error: BaseException | None) -> dict[str, Any]:
-    """What may be logged of an unexpected error: its type, and the lines of code that it passed."""
+    """The facts about an unexpected error that may be logged: its type, and the lines of code that it passed."""
     if error is None:
         return {}
     frames = traceback.extract_tb(error.__traceback__)
@@ -84,9 +81,9 @@ def places_of(error: BaseException | None) -> dict[str, Any]:
 
 @contextmanager
 def log_failure(*, ends: bool = False) -> Iterator[None]:
-    """Logs what goes wrong at the start, with its message: it is about the operator's own settings and files.
+    """Logs an error at the start, with its message: it is about the operator's own settings and files.
 
-    With ``ends`` the process ends; otherwise the error is raised again.
+    With ``ends`` the process then ends. Otherwise the error is raised again.
     """
     try:
         yield
@@ -119,7 +116,7 @@ FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the name that the library expects
 
 @contextmanager
 def common_folder(workers: int) -> Iterator[None]:
-    """Makes the common folder for as long as the workers run; one worker needs none."""
+    """Creates the common folder for as long as the workers run. A single worker needs none."""
     if workers == 1 or FOLDER in os.environ:
         yield
         return
@@ -133,7 +130,7 @@ def common_folder(workers: int) -> Iterator[None]:
 
 
 def forget(process: int | None) -> None:
-    """Forgets the gauges of a worker that ended. What it counted stays."""
+    """Forgets the gauges of a worker that ended. Its counts stay."""
     if FOLDER in os.environ and process is not None:
         from prometheus_client.multiprocess import mark_process_dead
 
@@ -146,7 +143,7 @@ REGISTRY = CollectorRegistry()
 SECONDS = Histogram(
     "tacit_request_seconds", "Time of requests.", ("route", "method", "status"), buckets=_BUCKETS, registry=REGISTRY
 )
-SETTLED = Counter("tacit_settled_total", "What became of reports.", ("outcome",), registry=REGISTRY)
+SETTLED = Counter("tacit_settled_total", "Reports of impressions, by outcome.", ("outcome",), registry=REGISTRY)
 OFFERS = Counter("tacit_offers_total", "Offers that are on the disk.", registry=REGISTRY)
 TOGETHER = Histogram(
     "tacit_commit_size",
@@ -156,15 +153,15 @@ TOGETHER = Histogram(
     registry=REGISTRY,
 )
 SWAPS = Counter(
-    "tacit_model_swaps_total", "New versions of the model that were taken up, or not.", ("outcome",), registry=REGISTRY
+    "tacit_model_swaps_total", "New versions of the model, taken or refused.", ("outcome",), registry=REGISTRY
 )
 MODEL = Gauge(
     "tacit_model_published_seconds",
-    "When the version that is served was published, seconds since 1970.",
-    multiprocess_mode="livemin",  # of several workers, the one with the oldest model
+    "The time at which the served version was published, in seconds since 1970.",
+    multiprocess_mode="livemin",  # the oldest model of all workers
     registry=REGISTRY,
 )
-ENGAGED = Counter("tacit_engagements_total", "What became of reported clicks.", ("outcome",), registry=REGISTRY)
+ENGAGED = Counter("tacit_engagements_total", "Reports of clicks, by outcome.", ("outcome",), registry=REGISTRY)
 PAID = Counter(
     "tacit_releases_total", "Releases that a curator sent, the first time or again.", ("kind",), registry=REGISTRY
 )

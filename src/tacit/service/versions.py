@@ -1,14 +1,14 @@
 """Published versions of a model on the disk. Each is a complete folder; one file names the version that is served.
 
     models/current                    the name of a version
-    models/<version>/manifest.json    every file with its SHA-256; the version is the digest of this
+    models/<version>/manifest.json    every file with its SHA-256; the digest of this file is the version's name
     models/<version>/store.tacit      items, features, scorer, look-alikes
     models/<version>/tables.safetensors
-    models/<version>/<release>        what a curator released: counts for slates, models across domains
+    models/<version>/<release>        a curator's release: counts for slates, or a model across domains
 
 Publishing writes a hidden folder, renames it, then replaces ``current``. Readers see the old version or the new one.
-All files get the owner, group and permissions of ``models``, which only its owner may read unless you change that: a
-service often runs as another user than the one who publishes.
+All files get the owner, group and permissions of ``models``, which only its owner may read unless you change that. Change it
+if the service runs as another user than the one who publishes.
 """
 
 import json
@@ -54,7 +54,7 @@ class Version:
 
     @property
     def published(self) -> int:
-        """When it was published, in seconds since 1970."""
+        """The time of publishing, in seconds since 1970."""
         return int(self.manifest["published"])
 
     @property
@@ -68,9 +68,9 @@ class Version:
         return list(self.manifest["releases"])
 
     def file(self, name: str) -> Path:
-        """A file of this version. Raises InvalidModel if it is not as it was published."""
-        about = self.manifest["files"].get(name)
-        if about is None:
+        """The path of a file of this version. Raises InvalidModel if the file was changed since it was published."""
+        entry = self.manifest["files"].get(name)
+        if entry is None:
             raise UnknownName("this version has no such file.")
         path = self.folder / name
         try:
@@ -80,19 +80,19 @@ class Version:
             raise _unreadable(path) from None
         except OSError:
             digest = ""
-        if digest != about["sha256"]:
+        if digest != entry["sha256"]:
             raise InvalidModel(f"{path} is missing or was changed. Publish again, or go back to an older version.")
         return path
 
     def check(self) -> "Version":
-        """This version. Raises InvalidModel if any file is not as it was published."""
+        """Checks all files and returns this version. Raises InvalidModel if a file was changed since it was published."""
         for name in self.manifest["files"]:
             self.file(name)
         return self
 
     def release(self, name: str) -> Release:
         """A release that was published with this version, by its name."""
-        kind = next((about["kind"] for about in self.releases if about["name"] == name), None)
+        kind = next((entry["kind"] for entry in self.releases if entry["name"] == name), None)
         return read_release(self.file(name), kind)
 
 
@@ -115,7 +115,11 @@ def _draft(models: Path, store: Store, releases: Mapping[str, Release]) -> Itera
         if len(store.look_alikes):
             build_tables(store.scorer, store.look_alikes, store_version=store.version).save(partial / TABLES)
         for name, release in releases.items():
-            _write_release(partial / _checked_name(name), release)
+            file = partial / _checked_name(name)
+            if isinstance(release, Popularity):
+                file.write_text(json.dumps(release.to_json(), allow_nan=False), encoding="utf-8")
+            else:
+                release.save(file)
         yield partial
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -124,12 +128,12 @@ def _draft(models: Path, store: Store, releases: Mapping[str, Release]) -> Itera
 def add_release(models: Path, name: str, release: Release) -> Version:
     """Publishes the served version again, with one more release."""
     current(models)  # raises if there is no such folder
-    with lock(models):  # until the end: otherwise another release, or a new model, would be lost
-        now = current(models).check()
-        releases = {about["name"]: now.release(about["name"]) for about in now.releases} | {name: release}
-        store = Store.load(now.folder / STORE)
+    with lock(models):  # until the end: otherwise another release or a new model could be lost
+        served = current(models).check()
+        releases = {entry["name"]: served.release(entry["name"]) for entry in served.releases} | {name: release}
+        store = Store.load(served.folder / STORE)
         with _draft(models, store, releases) as partial:
-            return _finish(models, partial, store, now.feature_names, releases)
+            return _finish(models, partial, store, served.feature_names, releases)
 
 
 def current(models: Path) -> Version:
@@ -144,7 +148,7 @@ def current(models: Path) -> Version:
 
 
 def read_version(models: Path, name: str) -> Version:
-    """A version by its name. Raises UnknownName if there is none, InvalidModel if its manifest was changed."""
+    """A version by its name. Raises UnknownName if it does not exist, InvalidModel if its manifest was changed."""
     if not name or not name.isalnum():
         raise UnknownName(f"there is no such version in {models}.")
     try:
@@ -173,7 +177,7 @@ def versions(models: Path) -> list[Version]:
     """All versions that can be read, the newest first."""
     readable = []
     for name in names(models):
-        with suppress(InvalidModel, UnknownName):  # nothing depends on the others
+        with suppress(InvalidModel, UnknownName):
             readable.append(read_version(models, name))
     return sorted(readable, key=lambda version: (-version.published, version.name))
 
@@ -192,7 +196,7 @@ def _use(models: Path, name: str) -> Version:
 
 
 def tidy(models: Path, keep: int = KEEP) -> list[str]:
-    """Deletes all versions but the served one and the ``keep`` newest others; returns the deleted names."""
+    """Deletes all versions except the served one and the ``keep`` newest others. Returns the deleted names."""
     current(models)  # raises if there is no such folder
     with lock(models):
         return _tidy(models, keep)
@@ -204,7 +208,7 @@ def _tidy(models: Path, keep: int) -> list[str]:
     for version in old:
         shutil.rmtree(version.folder)
     for partial in models.glob(f"{_PARTIAL}*"):
-        with suppress(FileNotFoundError):  # finished a moment ago
+        with suppress(FileNotFoundError):  # another process has just renamed it
             if partial.stat().st_mtime < time() - _ABANDONED:
                 shutil.rmtree(partial, ignore_errors=True)
     return [version.name for version in old]
@@ -217,7 +221,7 @@ def mark_demonstration(version: Version) -> None:
 
 
 def is_demonstration(version: Version) -> bool:
-    """Whether this version is the demonstration, and not one that was published since."""
+    """Whether `tacit serve` fitted this version as a demonstration."""
     try:
         return (version.folder.parent / _DEMONSTRATION).read_bytes() == version.name.encode()
     except OSError:
@@ -228,8 +232,7 @@ def load_tables(version: Version, store: Store, r: int = 100) -> Tables | None:
     """The tables of a version, memory-mapped, so that processes share them. None for a store without look-alikes."""
     if TABLES not in version.manifest["files"]:
         return None
-    wanted = f"{store.version}/r={min(r, len(store.items))}"
-    return Tables.load(version.folder / TABLES, wanted, mapped=True)
+    return Tables.load(version.folder / TABLES, f"{store.version}/r={min(r, len(store.items))}", mapped=True)
 
 
 def read_release(file: Path, kind: str | None = None) -> Release:
@@ -258,27 +261,31 @@ def _finish(
         "published": int(time()),
         "feature_names": list(feature_names),
         "releases": [
-            {"name": name, "kind": _kind(release), "guarantee": release.guarantee.to_json()}
+            {
+                "name": name,
+                "kind": "popularity" if isinstance(release, Popularity) else "transfer",
+                "guarantee": release.guarantee.to_json(),
+            }
             for name, release in releases.items()
         ],
-        "files": {file.name: _about(file) for file in sorted(partial.iterdir())},
+        "files": {file.name: _digest_and_size(file) for file in sorted(partial.iterdir())},
     }
-    served = _find_same(models, manifest)
-    if served is None:
+    name = _find_same(models, manifest)
+    if name is None:
         content = json.dumps(manifest, indent=1, sort_keys=True).encode()
         (partial / MANIFEST).write_bytes(content)
-        _give(partial)
+        _inherit_permissions(partial)
         synchronise([*partial.iterdir(), partial])
-        served = _name_of(content)
-        _move_aside(models / served)
-        os.rename(partial, models / served)
+        name = _name_of(content)
+        if (models / name).exists():  # a damaged version of the same content, published in the same second
+            os.rename(models / name, models / f"{_PARTIAL}{name}-{os.urandom(4).hex()}")
+        os.rename(partial, models / name)
         synchronise([models])
-    return _use(models, served)
+    return _use(models, name)
 
 
-def _give(folder: Path) -> None:
-    """Gives a version the owner and permissions of the folder of all versions: by default only its owner may read
-    it."""
+def _inherit_permissions(folder: Path) -> None:
+    """Gives a version the owner and permissions of the folder of all versions, which by default only its owner may read."""
     mode = _mode_of(folder.parent)
     for file in folder.iterdir():
         give(file, like=folder.parent, mode=mode)
@@ -290,7 +297,7 @@ def _mode_of(models: Path) -> int:
 
 
 def _find_same(models: Path, manifest: Mapping[str, Any]) -> str | None:
-    """The name of a version with this content, whenever it was published."""
+    """The name of a sound version with this content, published at any time."""
     undated = {**manifest, "published": 0}
     for version in versions(models):
         if {**version.manifest, "published": 0} == undated:
@@ -299,29 +306,12 @@ def _find_same(models: Path, manifest: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _move_aside(folder: Path) -> None:
-    """Moves a damaged version of the same name, published in the same second, out of the way."""
-    if folder.exists():
-        os.rename(folder, folder.with_name(f"{_PARTIAL}{folder.name}-{os.urandom(4).hex()}"))
-
-
 def _unreadable(file: Path) -> InvalidModel:
     return InvalidModel(f"{file} may not be read by the user that runs this. Change its mode or owner.")
 
 
 def _name_of(manifest: bytes) -> str:
     return sha256(manifest).hexdigest()[:16]
-
-
-def _kind(release: Release) -> str:
-    return "popularity" if isinstance(release, Popularity) else "transfer"
-
-
-def _write_release(file: Path, release: Release) -> None:
-    if isinstance(release, Popularity):
-        file.write_text(json.dumps(release.to_json(), allow_nan=False), encoding="utf-8")
-    else:
-        release.save(file)
 
 
 def _checked_name(name: str) -> str:
@@ -339,6 +329,6 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _about(file: Path) -> dict[str, Any]:
+def _digest_and_size(file: Path) -> dict[str, Any]:
     with file.open("rb") as content:
         return {"sha256": file_digest(content, "sha256").hexdigest(), "bytes": file.stat().st_size}

@@ -157,7 +157,7 @@ def test_a_worker_that_dies_while_what_is_published_is_damaged_is_replaced_and_t
     killed = service.workers()[0]
     os.kill(killed, signal.SIGKILL)
     until(
-        lambda: lines_about(service, "the one served before goes on answering") == 1,
+        lambda: lines_about(service, "the one served before keeps answering") == 1,
         60,
         lambda: f"nobody took its place:\n{service.printed[-4000:]}",
     )

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli.advise import Holder as HolderOption
-from tacit.cli.advise import Wants as WantsOption
+from tacit.cli.advise import HolderOption, WantsOption
 from tacit.evaluation.advice import Holder, System, Wants, measured
 from tests.unit.cli.called import Command
 
@@ -110,7 +109,7 @@ def test_on_a_terminal_it_asks_and_tells_how_to_ask_again(tacit: Command, answer
     assert not answers
     assert "answer with device, entity, curator." in done.stderr
     assert "answer with a whole number from 1 to 1,000,000,000,000." in done.stderr
-    assert "answer with 1 or 2." in done.stderr
+    assert "answer with a whole number from 1 to 2." in done.stderr
     assert "federated-prototypes" in done.stdout.splitlines()[0]
     last = done.stdout.rstrip().splitlines()[-1]
     assert last == (

@@ -82,7 +82,7 @@ def test_five_systems_end_in_one_table_whose_figures_are_those_of_the_json(
     assert "1 mechanisms: all" in done.stdout
     assert [name for name in SYSTEMS if f"] {name}: " not in done.stderr] == []
     page = (tmp_path / "report.html").read_text()
-    assert "report.html is written" in done.stdout
+    assert "Open report.html in a browser." in done.stdout
     assert all(one.verdict.split("'")[0] in page for one in shown)
     again = tacit("demo", "--data", "no-such", "--no-report")
     assert again.returncode == 2

@@ -69,7 +69,7 @@ def test_a_run_writes_tables_json_and_figures(tmp_path: Path) -> None:
     done = tacit(*words, "--json", str(told), "--plots", str(figures))
     assert done.returncode == 0, done.stderr
     for title in (
-        "d_i: what the slate lacks",
+        "d_i: regret of the slate",
         "d_f: what the pick",
         "The paper's claims",
         "Beyond the paper, against ig-sig",

@@ -43,7 +43,7 @@ def test_a_run_writes_tables_json_and_figures(tmp_path: Path) -> None:
         "evaluate", "private-selection", "--data", "display", "--quick", "--seed", "3", "--json", str(told), "--plots", str(figures)
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for title in ("mean candidates", "Prices that know less", "display: CTR lift", "Randomised response with a cutoff gamma",
+    for title in ("mean candidates", "Prices from less data", "display: CTR lift", "Randomised response with a cutoff gamma",
                   "Exact calibration", "Beyond the paper", "The paper's claims", "within the reference's tolerance"):  # fmt: skip
         assert title in done.stdout
     assert "In brackets" in done.stdout

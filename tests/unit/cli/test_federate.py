@@ -232,7 +232,7 @@ def test_a_watching_hospital_goes_on_until_the_model_has_come(tacit: Commands, c
     # That model was there before: the next watch is for the next run, and this one comes to its end without.
     courier()
     status, out, err = tacit("entity", "release", "north.toml", "--watch", "5", "--for", "0")
-    assert (status, err) == (1, "tacit: no model has come.\n")
+    assert (status, err) == (1, "tacit: no model has arrived.\n")
 
 
 def test_a_watch_ends_in_time_and_answers_only_when_something_came(
@@ -251,7 +251,7 @@ def test_a_watch_ends_in_time_and_answers_only_when_something_came(
 
     slept = courier(later, later, lambda: now.__setitem__(0, 10.0))
     status, _, err = tacit("entity", "release", "north.toml", "--watch", "4", "--for", "10")
-    assert (status, err) == (1, "tacit: no model has come.\n")
+    assert (status, err) == (1, "tacit: no model has arrived.\n")
     assert slept == [4.0, 4.0, 2.0]
     assert len(looks) == 1
     # Junk stays junk: it is refused, and told, once.
@@ -287,7 +287,7 @@ def test_a_watch_ends_well_with_a_new_model_only_whatever_else_is_in_the_inbox(t
     shutil.rmtree(Path("north", "outbox"))  # carried away
     courier()
     status, _, err = tacit("entity", "release", "north.toml", "--watch", "5", "--for", "0")
-    assert (status, err) == (1, "tacit: no model has come.\n")
+    assert (status, err) == (1, "tacit: no model has arrived.\n")
 
 
 @pytest.mark.parametrize("words", [(), ("--json", "-")], ids=["text", "json"])
@@ -477,6 +477,6 @@ def test_an_organisation_is_told_which_of_its_files_is_missing(tacit: Commands) 
     status, _, err = tacit("entity", "show", "north.toml")
     assert status == 1
     assert 'north.toml sets rows = "north.csv"' in err
-    assert "columns user, item and perhaps value" in err
+    assert "columns user, item and optionally value" in err
     Path("items.txt").write_bytes(b"\xff\xfe")
     assert "items.txt is not UTF-8 text" in tacit("federate", "open", "run", "run.toml")[2]

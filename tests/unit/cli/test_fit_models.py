@@ -113,8 +113,8 @@ def test_counts_of_which_not_all_fit_are_not_charged_at_all(tacit: Command, data
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "--out FILE for one store, or --models FOLDER"),
-        (("--out", "x.tacit", "--models", "served"), "--out FILE for one store, or --models FOLDER"),
+        ((), "--out FILE to write a store, or --models FOLDER"),
+        (("--out", "x.tacit", "--models", "served"), "--out FILE to write a store, or --models FOLDER"),
         (("--models", "served", "--slates", "1"), "--ledger"),
         (("--out", "x.tacit", "--slates", "1", "--ledger", "c.db"), "--models"),
         (("--models", "served", "--slates", "0", "--ledger", "c.db"), "epsilon"),
@@ -125,7 +125,7 @@ def test_counts_of_which_not_all_fit_are_not_charged_at_all(tacit: Command, data
         (("--models", "served", "--slates", "0.1234567", "--slates", "0.12345678", "--ledger", "c.db"), "six digits"),
         (
             ("--models", "served", "--slates", "0.7", "--slates", "0.3", "--ledger", "c.db", "--budget", "0.9"),
-            "take 1 ",
+            "need 1 ",
         ),
         (("--models", "plain.parquet"), "plain.parquet"),
     ],

@@ -350,7 +350,7 @@ def test_one_is_not_several(tacit: Tacit, tmp_path: Path) -> None:
     assert "1 of 1 item " in tacit("show", path)[1]
     with PrivacyLedger.open(path) as ledger:
         ledger.enrol("berta", Budget(1), protects=ONE_USER)
-    assert "... and 1 more subject:" in tacit("show", path, "--limit", 1)[1]
+    assert "... and 1 more subject;" in tacit("show", path, "--limit", 1)[1]
 
 
 def test_the_latest_impression_is_a_day_and_the_latest_entry_a_time(tacit: Tacit, ledger: Path) -> None:
@@ -380,7 +380,7 @@ def test_tables_keep_amounts_in_one_line(tmp_path: Path, width: int, original: P
             assert re.search(r"rho 0\.0\d+ +0\.\d+ ", text.getvalue())
             assert re.search(r"^the-subject-\S*… ", text.getvalue(), re.MULTILINE)
         else:
-            assert "All her releases together promise epsilon = " in text.getvalue()
+            assert "All releases of this subject together promise epsilon = " in text.getvalue()
             assert "  protects one user's rows, added or removed" in [line.rstrip() for line in lines]
     store.close()
 
@@ -415,7 +415,7 @@ def test_a_backup_holds_what_is_in_the_log(tacit: Tacit, ledger: Path, tmp_path:
         assert (tmp_path / "ledger.db-wal").stat().st_size > 0
         status, out, err = tacit("backup", ledger, copy)
         assert (status, err) == (0, "")
-        assert out.startswith(f"Wrote 72 entries and 12 impressions to {copy}.\nNote how far it reaches: ")
+        assert out.startswith(f"Wrote 72 entries and 12 impressions to {copy}.\nNow note its head: ")
         assert tacit("backup", ledger, tmp_path / "second.db", "--head", head)[0] == 0
         status, out, err = tacit("backup", ledger, tmp_path / "third.db", "--head", "-")
         assert (status, json.loads(out)) == (0, json.loads(head.read_text()))

@@ -65,11 +65,11 @@ def test_every_file_of_every_version_is_checked(tacit: Command, models: Path) ->
     new, old = (one.name for one in versions(models))
     done = tacit("models", "check")
     assert (done.returncode, done.stderr) == (0, "")
-    assert sorted(done.stdout.splitlines()) == sorted(f"{one}: 3 files as they were published." for one in (new, old))
+    assert sorted(done.stdout.splitlines()) == sorted(f"{one}: 3 files, all unchanged." for one in (new, old))
     (models / old / "counts-0").write_text("{}")
     done = tacit("models", "check")
     assert done.returncode == 1
-    assert f"{new}: 3 files as they were published." in done.stdout  # the others are told all the same
+    assert f"{new}: 3 files, all unchanged." in done.stdout  # the others are told all the same
     assert re.search(rf"{old}.*was changed", done.stdout + done.stderr)
 
 

@@ -273,7 +273,7 @@ def test_what_lies_outside_of_the_scale_is_clipped_if_that_is_asked_for(tacit_co
         ("mine.csv", "film,stars\na,5\n", 1, "columns item_id and rating"),
         ("mine.csv", "item,rating,rating\nfilms-1,5,5\n", 1, "each once"),
         ("mine.csv", "item,rating\nfilms-1,5\nfilms-2,4,3\n", 1, "line 3: more cells"),
-        ("mine.csv", "item,rating\nfilms-1,5\n films-1,4\n", 1, "line 3: an item that was rated before"),
+        ("mine.csv", "item,rating\nfilms-1,5\n films-1,4\n", 1, "line 3: this item was rated before"),
         ("mine.csv", "item,rating\nfilms-1,many\n", 1, "line 2"),
         ("mine.csv", "item,rating\nfilms-1\n", 1, "line 2"),
         ("mine.csv", "item,rating\nfilms-1,9\n", 1, "on the scale"),

@@ -47,7 +47,7 @@ def test_where_another_takes_what_is_left_meanwhile_those_before_are_charged_and
 @pytest.mark.parametrize("wrong", [0.5, None, "0.5", b"1"])
 def test_a_single_epsilon_is_told_to_be_several(tmp_path: Path, wrong: Any) -> None:
     with curator(tmp_path) as holder:
-        with pytest.raises(InvalidParameter, match=r"epsilons must be several, such as a list or a tuple, not "):
+        with pytest.raises(InvalidParameter, match=r"epsilons must be a collection, such as a list or a tuple, not "):
             holder.popularities(wrong)
         assert charges(holder) == 0
 

@@ -138,7 +138,7 @@ def test_the_list_shows_names_and_paths_whole(tmp_path, monkeypatch, columns):
     if columns is not None:  # as in a terminal of this width
         from rich.console import Console
 
-        monkeypatch.setattr("tacit.cli.data._console", lambda: Console(width=columns))
+        monkeypatch.setattr("tacit.cli.data.console", lambda: Console(width=columns))
     shown = run("list").stdout
     lines = [line.split("│")[1:-1] for line in shown.splitlines() if line.startswith("│")]
     where = "".join(cells[3].strip() for cells in lines).replace(" ", "")

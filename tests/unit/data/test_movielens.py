@@ -136,7 +136,7 @@ def test_duplicates_are_an_error_that_names_both_lines_and_not_the_user(tmp_path
     with pytest.raises(DuplicateRatings) as caught:
         read_movielens(write_latest(tmp_path / "ml", ratings=text))
     message = str(caught.value)
-    assert "ratings.csv, line 5 rates the same item for the same user as line 2; 2 such rows" in message
+    assert "ratings.csv, line 5 rates the same item for the same user as line 2; there are 2 such rows" in message
     assert "duplicates='latest'" in message
     assert "90210" not in message
 

@@ -12,12 +12,12 @@ from tacit.service.bodies import (
     BINARY,
     JSON,
     Problem,
-    answered,
     body_of,
     form_of,
     json_of,
+    json_response,
     message_of,
-    told,
+    message_response,
     wanted_form,
 )
 from tests.unit.service.asking import scope_of
@@ -111,7 +111,7 @@ def test_what_is_no_json_is_400_and_is_not_shown(content: bytes) -> None:
         read(json_of(asked([content], content_type=JSON)))
     assert (problem.value.code, problem.value.status) == ("malformed-body", 400)
     assert problem.value.__suppress_context__
-    assert problem.value.detail == "the body is no JSON."
+    assert problem.value.detail == "the body is not JSON."
 
 
 def test_a_message_is_read_in_the_form_that_it_came_in() -> None:
@@ -147,7 +147,7 @@ def test_answers_say_what_they_are() -> None:
         def to_json(self) -> dict[str, Any]:
             return {"a": 1}
 
-    binary, text = answered(Both(), BINARY, {"Tacit-Parts": "3"}), answered(Both(), JSON)
+    binary, text = message_response(Both(), BINARY, {"Tacit-Parts": "3"}), message_response(Both(), JSON)
     assert (binary.body, binary.headers["content-type"], binary.headers["tacit-parts"]) == (b"\x01\x02", BINARY, "3")
     assert (text.body, text.headers["content-type"]) == (b'{"a":1}', JSON)
-    assert (told([1], 201).status_code, told([1]).body) == (201, b"[1]")
+    assert (json_response([1]).status_code, json_response([1]).body) == (200, b"[1]")

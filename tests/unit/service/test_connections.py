@@ -8,7 +8,7 @@ import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tacit.service import run
-from tacit.service.run import MOST_HEADER, UNREAD_SECONDS, BoundedConnection, _seconds
+from tacit.service.run import MOST_HEADER, UNREAD_SECONDS, BoundedConnection, _header_seconds
 
 
 class Timer:
@@ -64,7 +64,7 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(HttpToolsProtocol, name, lambda self: None)
     for name in ("connection_lost", "data_received"):
         monkeypatch.setattr(HttpToolsProtocol, name, lambda self, given: None)
-    monkeypatch.setattr(run, "_seconds", lambda: 7.5)
+    monkeypatch.setattr(run, "_header_seconds", lambda: 7.5)
     found: Any = BoundedConnection.__new__(BoundedConnection)
     found.loop, found.cycle, found.pipeline = Loop(), None, []
     found.connection_made(Transport())
@@ -276,8 +276,8 @@ def test_what_is_no_request_is_answered_with_a_problem_that_does_not_quote_it(co
 
 def test_the_time_is_that_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TACIT_SERVE_HEADER_SECONDS", "3.25")
-    _seconds.cache_clear()
+    _header_seconds.cache_clear()
     try:
-        assert _seconds() == 3.25
+        assert _header_seconds() == 3.25
     finally:
-        _seconds.cache_clear()
+        _header_seconds.cache_clear()

@@ -111,7 +111,7 @@ def test_a_process_that_begins_while_what_is_published_is_damaged_serves_what_th
         another.begin()
     assert name_of(another) == first
     (record,) = caplog.records
-    assert "the one served before goes on answering" in record.getMessage()
+    assert "the one served before keeps answering" in record.getMessage()
     (models / first / "store.tacit").write_bytes(b"damaged")
     with pytest.raises(TacitError):
         Shelf(shelf._settings, shelf._ledger).begin()
@@ -155,7 +155,7 @@ def test_a_version_that_cannot_be_taken_up_is_told_once_and_the_old_one_answers_
     assert swaps("refused") == before + 1
     assert len(tries) == 2  # it is not loaded again and again
     (record,) = caplog.records
-    assert "the old one goes on answering" in record.getMessage()
+    assert "the old one keeps answering" in record.getMessage()
     assert set(record.about) == {"error", "places"}  # type: ignore[attr-defined]
 
 

@@ -315,11 +315,11 @@ def test_who_is_told_to_stop_during_a_reload_neither_waits_for_the_old_ones_nor_
         assert [one.exitcode for one in (old, new, second)] == [None, None, None]
         assert new is not old
         assert workers.processes[1] is second
-        due = old._ends
+        due = old._deadline
         monkeypatch.setattr(room, "_CLOSING", 0.0)
         workers.terminate_all()
-        assert old._ends == due
-        old._ends = time.monotonic()
+        assert old._deadline == due
+        old._deadline = time.monotonic()
         workers.join_all()
         assert [one.exitcode for one in (old, new, second)] == [-signal.SIGKILL] * 3
     finally:

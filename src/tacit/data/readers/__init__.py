@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.data.assemble import Columns, Duplicates, Outside, Source, assemble
+from tacit.data.assemble import Columns, Duplicates, Outside, RowSource, assemble
 from tacit.data.catalogue import Codes, Ids, whole_number_ids
 from tacit.data.pairs import TwoDomains
 from tacit.data.ratings import AMAZON, STARS, Provenance, Ratings, Scale
@@ -61,7 +61,7 @@ def read_table(
     return assemble(
         columns,
         scale=scale,
-        source=Source(source.path, source.first_line, rating, _DUPLICATES_HINT),
+        source=RowSource(source.path, source.first_line, rating, _DUPLICATES_HINT),
         duplicates=duplicates,
         outside=outside,
         name=name or path.name.split(".")[0],
@@ -116,7 +116,7 @@ def read_pair(
 
 
 def read_amazon(folder: str | Path, *, duplicates: Duplicates = "latest", source: str = "movies") -> TwoDomains:
-    """Amazon films and books. A twelfth of the pairs occur twice, some with different ratings: by default the last row counts."""
+    """Amazon films and books. A twelfth of all pairs occur twice, some with different ratings; by default the last row counts."""
     folder = Path(folder)
     if source not in ("movies", "books"):
         raise InvalidParameter(f"source must be movies or books, not {source!r}.")

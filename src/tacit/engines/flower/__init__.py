@@ -1,19 +1,18 @@
-"""Federated prototypes carried by Flower: the coordinator's side is a ServerApp, an entity's side a ClientApp that sees
-no rows.
+"""Flower carries federated prototypes: the coordinator runs a ServerApp, and each entity a ClientApp that sees no rows.
 
 `rounds` carries the stages over any link; `server_app` and `client_app` are the two ends of a link through Flower.
-Flower needs its own environment (``pip install -c flower-constraints.txt 'tacit[flower]'``); nothing else in tacit
+Flower needs its own environment (``pip install -c flower-constraints.txt 'tacit[flower]'``). No other module of tacit
 imports it.
 """
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-NAME = "name"  # the kind of the one question that is not a stage: which entity a node belongs to
+NAME = "name"  # the kind of the only question that is not a stage: the name of the node's entity
 
 
 class Status(StrEnum):
-    """How a node answers. A status has no text with it: a reason could quote what the entity holds."""
+    """The status of a node's answer. It comes without a reason, which could quote the entity's data."""
 
     REPLY = "reply"  # the content is the entity's signed reply, or its name
     KEPT = "kept"  # the entity has the message, and nothing to reply

@@ -1,8 +1,8 @@
 """``python -m tacit.engines.flower FOLDER`` writes the app that ``flwr run FOLDER`` runs.
 
-The app is one file that names two modules of tacit; it contains no code. Nodes run the tacit that is installed with
-them, not what a coordinator sends. An honest coordinator runs Flower this way, but Flower does not force others to: a
-node must never be able to reach rows.
+The app is one file that names two modules of tacit and contains no code. Nodes run their own installation of tacit, not code
+that the coordinator sends. Flower does not force a dishonest coordinator to work this way, so a node must never be able to
+reach rows.
 """
 
 import sys
@@ -37,8 +37,7 @@ exchanges = ""        # in a simulation only: the folder that has an exchange fo
 
 
 def write_app(folder: Path | str) -> Path:
-    """Writes the app into a folder, which is created if it does not exist, and returns the folder for ``flwr run
-    FOLDER``."""
+    """Writes the app into a folder, creates the folder if necessary, and returns it for ``flwr run FOLDER``."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pyproject.toml").write_text(_APP)

@@ -1,5 +1,4 @@
-"""The app that an entity's node runs. It carries sealed messages between the coordinator and the entity's inbox and
-outbox.
+"""The app that an entity's node runs. It carries sealed messages between the coordinator and the entity's mailbox.
 
 The node has no path to rows, no key and no ledger. Flower lets the coordinator decide which code a node runs, so the
 account that runs the node must not be able to reach more than the two folders. The entity's own process, under another
@@ -75,28 +74,25 @@ def answer(message: Message, node: int, kind: str) -> Answer:
 
 
 def _carry(message: Message, context: Context) -> Message:
-    mailbox, content = Mailbox(_exchange(context)), content_of(message)
+    if "exchange" in context.node_config:
+        folder = Path(str(context.node_config["exchange"]))
+    else:  # in a simulation
+        folder = Path(str(context.run_config["exchanges"])) / _entity(context)
+    mailbox, content = Mailbox(folder), content_of(message)
     mailbox.put(content)
     end = monotonic() + float(context.node_config.get("wait", _WAIT))
-    while (answered := mailbox.reply(content)) is None:
+    while (response := mailbox.reply(content)) is None:
         if monotonic() >= end:
             return reply(message, Status.WAITING)
         sleep(_PAUSE)
-    return reply(message, Status.REPLY, answered) if answered else reply(message, Status.KEPT)
+    return reply(message, Status.REPLY, response) if response else reply(message, Status.KEPT)
 
 
 def _entity(context: Context) -> str:
-    """The entity in the node's own settings. A simulated node has only a number, which is an index into the run's
-    list."""
+    """The entity in the node's own settings. A simulated node has only a number, an index into the run's list."""
     if "entity" in context.node_config:
         return str(context.node_config["entity"])
     return str(context.run_config["simulated"]).split(",")[int(context.node_config["partition-id"])]
-
-
-def _exchange(context: Context) -> Path:
-    if "exchange" in context.node_config:
-        return Path(str(context.node_config["exchange"]))
-    return Path(str(context.run_config["exchanges"])) / _entity(context)
 
 
 app = ClientApp()

@@ -1,8 +1,8 @@
-"""The stages of a federation over any link: ask every entity, take the replies, close the stage. Nothing here needs
+"""The stages of a federation over any link: ask every entity, take the replies, close the stage. This module needs no
 Flower.
 
-A link numbers its nodes; the roster names the entities. A node says which entity's messages it wants. That is a route,
-not a proof: every node that claims a name gets the messages for that name, and only the signature on a reply counts.
+A link numbers its nodes; the roster names the entities. A node claims the name of an entity, without proof: every node that
+claims a name gets the messages for that name, and only the signature on a reply counts.
 """
 
 from collections import Counter
@@ -85,18 +85,17 @@ class Carrier:
         self._greeted: dict[int, float] = {}  # nodes that were asked for their names, and when they may be asked again
 
     def run(self, needed: int) -> None:
-        """Waits until ``needed`` entities are connected, or the time for that is over, then carries all stages and the
-        model."""
+        """Waits for ``needed`` entities to connect, for a limited time, then carries all stages and the model."""
         end = self._clock() + self._patience.start
-        while self._present() < needed and self._clock() < end:
+        while len(set(self._names.values()) & set(self._stages.outgoing())) < needed and self._clock() < end:
             self._poll()
             sleep(self._patience.pause)
         while not self._stages.done:
-            self._one_stage()
+            self._carry_stage()
             self._stages.advance()
-        self._one_stage()  # sends the model to all
+        self._carry_stage()  # sends the model to all
 
-    def _one_stage(self) -> None:
+    def _carry_stage(self) -> None:
         stage, missing = self._stages.stage, dict(self._stages.outgoing())
         most = self._patience.stage if self._stages.done else min(self._patience.stage, self._stages.seconds_left())
         end = self._clock() + most
@@ -152,20 +151,17 @@ class Carrier:
                 arrived.append(answer)
         return arrived
 
-    def _present(self) -> int:
-        return len(set(self._names.values()) & set(self._stages.outgoing()))
-
     def _may_answer(self, missing: Collection[str], failures: Mapping[int, int]) -> bool:
         """Whether any of the missing entities may still answer.
 
-        An entity whose nodes have all failed too often will not. For the model, which every later start of the same run
-        sends again, neither will an entity without a connected node.
+        An entity whose nodes have all failed too often cannot. For the model an entity also needs a connected node: a later
+        start of the same run sends the model again.
         """
         online, done = self._link.nodes(), self._stages.done
         for name in missing:
             nodes = self._nodes_of(name)
-            able = [node for node in nodes if failures.get(node, 0) < _TRIES]
-            if any(node in online for node in able) if done else able or not nodes:
+            working = [node for node in nodes if failures.get(node, 0) < _TRIES]
+            if any(node in online for node in working) if done else working or not nodes:
                 return True
         return bool(missing) and done and not set(online) <= set(self._names)
 
@@ -174,8 +170,7 @@ class Carrier:
 
 
 class RunFolder:
-    """A run in the coordinator's folder. Accepted replies are on the disk, so a new start continues where the last one
-    stopped."""
+    """A run in the coordinator's folder. Accepted replies are on the disk, so a new start continues the run."""
 
     def __init__(self, folder: str | Path, key: bytes) -> None:
         self._folder, self._key = CoordinatorFolder(folder), key
@@ -199,7 +194,7 @@ class RunFolder:
         return self._run.expected
 
     def outgoing(self) -> Mapping[str, bytes]:
-        """Messages to the entities that have not replied yet; everybody gets the model."""
+        """Messages to the entities that have not replied yet. All entities get the model."""
         replied = set(self._run.replied)
         return {name: message for name, message in self._run.outgoing().items() if name not in replied}
 

@@ -1,6 +1,6 @@
 """The coordinator's side: a ServerApp that takes a federation from its folder and carries it through its stages.
 
-Flower's strategies are not used: nothing is averaged here, and no number of examples, loss or metric is asked for.
+It uses none of Flower's strategies: it averages nothing, and asks for no number of examples, loss or metric.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -29,31 +29,26 @@ class GridLink:
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
-        self._open: dict[str, tuple[int, str]] = {}
+        self._open: dict[str, tuple[int, str]] = {}  # node and kind of each unanswered question, by its id
         self._unsent: list[Answer] = []
 
     def nodes(self) -> Collection[int]:
         return set(self._grid.get_node_ids())
 
     def send(self, kind: str, messages: Mapping[int, bytes], seconds: float) -> None:
-        for (
-            node,
-            content,
-        ) in messages.items():  # one by one: for several, the grid does not tell which it could not send
-            sent = [
-                message for message in self._grid.push_messages([question(kind, node, content, seconds)]) if message
-            ]
-            self._open |= dict.fromkeys(sent, (node, kind))
-            if not sent:
+        for node, content in messages.items():  # one by one, to know which message the grid could not send
+            ids = [id for id in self._grid.push_messages([question(kind, node, content, seconds)]) if id]
+            self._open |= dict.fromkeys(ids, (node, kind))
+            if not ids:
                 self._unsent.append(Answer(node, kind, Status.FAILED))
 
     def answers(self) -> Iterable[Answer]:
         yield from self._unsent
         self._unsent.clear()
         for message in self._grid.pull_messages(list(self._open)) if self._open else ():
-            asked = self._open.pop(message.metadata.reply_to_message_id, None)
-            if asked is not None:
-                yield read_answer(message, *asked)
+            origin = self._open.pop(message.metadata.reply_to_message_id, None)
+            if origin is not None:
+                yield read_answer(message, *origin)
 
 
 app = ServerApp()

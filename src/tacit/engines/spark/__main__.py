@@ -40,9 +40,7 @@ from tacit.ledger import Budget
 from tacit.models.cross_domain.similarities import SHRINK, Layer
 from tacit.models.cross_domain.transfer import LEAST_RATINGS
 
-_AGAIN = (
-    "\nthe same release as before, whatever the table holds now. For a release of new ratings, give a new --request-id"
-)
+_AGAIN = "\nthis is the same release as before, whatever the table holds now. To release new ratings, give a new --request-id"
 _EXAMPLES = """examples:
   python -m tacit.engines.spark similarities ratings.parquet --out films --scale 1 5 --most-each 1000
   python -m tacit.engines.spark x-sim films --out films
@@ -53,94 +51,94 @@ on a cluster, with tacit installed where its Python runs:
   spark-submit --master spark://... "$(python -c 'import tacit.engines.spark.__main__ as m; print(m.__file__)')" moments ...
 """
 _RATINGS = "Parquet: user, item, value, and optionally time"
-_BUDGET = "the budget of all releases, agreed with the first one (2 1e-6)"
+_BUDGET = "the budget of all releases together, agreed with the first one (2 1e-6)"
 _LEAST = f"the fewest ratings of a user that count in a domain ({LEAST_RATINGS})"
 _POST = "the model made of the sums (factors)"
 _ENDS = ("LOW", "HIGH")
 
 
 def main(arguments: Sequence[str] | None = None, session: SparkSession | None = None) -> int:
-    """Runs one command and returns its exit status. A session that it starts is stopped at the end; a given one is
-    not."""
-    asked = parser().parse_args(arguments)
-    own = None
+    """Runs one command and returns its exit status. It stops a session that it started, but not one that you pass."""
+    options = parser().parse_args(arguments)
+    own_session = None
     try:
         if session is None:
-            session = own = _session(asked)
-        sys.stdout.write(f"{asked.command(session, asked)}\n")
+            session = own_session = _start_session(options)
+        sys.stdout.write(f"{options.command(session, options)}\n")
     except InvalidParameter as wrong_call:
-        return _failed(str(wrong_call), 2)
+        return _report(str(wrong_call), 2)
     except (TacitError, OSError) as failure:
-        return _failed(str(failure), 1)
+        return _report(str(failure), 1)
     except (PySparkException, Py4JError) as failure:  # its message may quote rows
         condition = failure.getCondition() if isinstance(failure, PySparkException) else None
-        return _failed(f"Spark failed ({condition or type(failure).__name__}); see Spark's logs.", 1)
+        return _report(f"Spark failed ({condition or type(failure).__name__}); see Spark's logs.", 1)
     finally:
-        if own is not None:
-            own.stop()
+        if own_session is not None:
+            own_session.stop()
     return 0
 
 
-def _session(asked: argparse.Namespace) -> SparkSession:
+def _start_session(options: argparse.Namespace) -> SparkSession:
     """The session of ``spark-submit``, or a new one on this machine."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         return SparkSession.builder.appName("tacit").getOrCreate()
     progress = {"spark.ui.showConsoleProgress": "true"} if sys.stderr.isatty() else None
-    return local_session(asked.workers, memory=asked.memory, checkpoints=asked.checkpoints, further=progress)
+    return local_session(options.workers, memory=options.memory, checkpoints=options.checkpoints, further=progress)
 
 
-def _failed(message: str, status: int) -> int:
+def _report(message: str, status: int) -> int:
     sys.stderr.write(f"tacit: {' '.join(message.split())}\n")
     return status
 
 
-def similarities(session: SparkSession, asked: argparse.Namespace) -> str:
+def similarities(session: SparkSession, options: argparse.Namespace) -> str:
     """Computes edges from ratings, and the layer of each item."""
-    scale = None if asked.scale is None else Scale(*asked.scale)
-    table = ratings_table(read_table(session, asked.ratings))
-    ratings = cleaned(table, scale, least=asked.least, clip=asked.clip).persist()
-    items = items_of(ratings)
-    similar = edges(with_codes(ratings, items), shrink=asked.shrink, most_each=asked.most_each)
-    placed = layers(similar, items.frame, items.n_source)
+    scale = None if options.scale is None else Scale(*options.scale)
+    table = ratings_table(read_table(session, options.ratings))
+    ratings = cleaned(table, scale, least=options.least, clip=options.clip).persist()
+    coded_items = items_of(ratings)
+    similar = edges(with_codes(ratings, coded_items), shrink=options.shrink, most_each=options.most_each)
+    items = layers(similar, coded_items.frame, coded_items.n_source)
     ratings.unpersist()
-    write_table(similar, f"{asked.out}/edges")
-    write_table(placed, f"{asked.out}/items")
-    if not placed.where(placed["layer"] == int(Layer.BRIDGE)).limit(1).count():
+    write_table(similar, f"{options.out}/edges")
+    write_table(items, f"{options.out}/items")
+    if not items.where(items["layer"] == int(Layer.BRIDGE)).limit(1).count():
         sys.stderr.write("tacit: no user rated items of both domains, so there are no paths between them.\n")
-    return f"{similar.count():,} edges of {items.n_items:,} items: {asked.out}/edges, {asked.out}/items"
+    return f"{similar.count():,} edges of {coded_items.n_items:,} items: {options.out}/edges, {options.out}/items"
 
 
-def extend(session: SparkSession, asked: argparse.Namespace) -> str:
+def extend(session: SparkSession, options: argparse.Namespace) -> str:
     """Computes X-SIM from edges, and the replacement of each source item that has one."""
-    placed = read_table(session, f"{asked.similarities}/items")
-    known_edges = read_table(session, f"{asked.similarities}/edges").select(*EDGE)
-    n_source = placed.where(placed["domain"] == SOURCE).count()
-    pairs = x_sim(pruned(known_edges, placed, n_source, asked.k, asked.by))
-    write_table(_named(pairs, placed), f"{asked.out}/x_sim")
-    write_table(_named(replacements(pairs), placed), f"{asked.out}/replacements")
-    return f"X-SIM of {pairs.count():,} pairs: {asked.out}/x_sim, {asked.out}/replacements"
+    items = read_table(session, f"{options.similarities}/items")
+    known_edges = read_table(session, f"{options.similarities}/edges").select(*EDGE)
+    n_source = items.where(items["domain"] == SOURCE).count()
+    pairs = x_sim(pruned(known_edges, items, n_source, options.k, options.by))
+    write_table(_with_ids(pairs, items), f"{options.out}/x_sim")
+    write_table(_with_ids(replacements(pairs), items), f"{options.out}/replacements")
+    return f"X-SIM of {pairs.count():,} pairs: {options.out}/x_sim, {options.out}/replacements"
 
 
-def moments(session: SparkSession, asked: argparse.Namespace) -> str:
+def moments(session: SparkSession, options: argparse.Namespace) -> str:
     """Charges a ledger, draws one private release, and writes the model made of it."""
-    _require_file(asked.out, asked.ledger)
-    _require_lasting(session, asked.ledger)
-    scale, epsilon, delta = Scale(*asked.scale), positive("epsilon", asked.epsilon), probability("delta", asked.delta)
-    budget = None if asked.budget is None else Budget(epsilon=asked.budget[0], delta=asked.budget[1])
-    items = coded(read_table(session, asked.items))
+    _require_file(options.out, options.ledger)
+    _require_lasting(session, options.ledger)
+    scale = Scale(*options.scale)
+    epsilon, delta = positive("epsilon", options.epsilon), probability("delta", options.delta)
+    budget = None if options.budget is None else Budget(epsilon=options.budget[0], delta=options.budget[1])
+    items = coded(read_table(session, options.items))
     source, target = items.catalogues()
-    rows = SparkRows(read_table(session, asked.ratings), items, asked.least)
-    domains = BothDomains(source, target, scale, lambda _: rows, asked.subject)
-    curator = Curator(domains, ledger=asked.ledger, budget=budget, subject=asked.subject)
+    rows = SparkRows(read_table(session, options.ratings), items, options.least)
+    domains = BothDomains(source, target, scale, lambda _: rows, options.subject)
+    curator = Curator(domains, ledger=options.ledger, budget=budget, subject=options.subject)
     try:
         rows.ready()  # before the charge: an error during the draw would use it up, because it may reveal the draw
-        options = {"request_id": asked.request_id, "least": asked.least, "post": asked.post, "users": asked.users}
-        model: Any = curator.release(epsilon, delta, **options)
+        names = ("request_id", "least", "post", "users")
+        model: Any = curator.release(epsilon, delta, **{name: getattr(options, name) for name in names})
         again = curator.sent_again
     finally:
         curator.close()
         rows.forget()
-    return f"{model.save(asked.out)}: {model!r}{_AGAIN if again else ''}"
+    return f"{model.save(options.out)}: {model!r}{_AGAIN if again else ''}"
 
 
 def _require_file(out: str, ledger: str) -> None:
@@ -153,24 +151,24 @@ def _require_file(out: str, ledger: str) -> None:
 
 
 def _require_lasting(session: SparkSession, ledger: str) -> None:
-    """Refuses a ledger that would vanish with its container: every run would start with a fresh budget.
+    """Raises InvalidParameter for a ledger that would vanish with its container: every run would start with a fresh budget.
 
-    On Kubernetes the driver in cluster mode is set to client mode, with the setting submitInDriver.
+    On Kubernetes Spark sets the driver to client mode even in cluster mode; the setting submitInDriver then shows it.
     """
-    transient = session.conf.get("spark.submit.deployMode", "client") == "cluster"
-    transient |= session.conf.get("spark.kubernetes.submitInDriver", "false") == "true"
-    if "://" not in ledger and transient:
+    is_transient = session.conf.get("spark.submit.deployMode", "client") == "cluster"
+    is_transient |= session.conf.get("spark.kubernetes.submitInDriver", "false") == "true"
+    if "://" not in ledger and is_transient:
         raise InvalidParameter(
             "in cluster mode the driver's files do not last, so a ledger in a file would start with a fresh budget each time. "
             "Use --deploy-mode client, or a ledger on PostgreSQL, --ledger postgresql://..."
         )
 
 
-def _named(pairs: DataFrame, placed: DataFrame) -> DataFrame:
-    """The pairs with the ids of items in place of their codes."""
+def _with_ids(pairs: DataFrame, items: DataFrame) -> DataFrame:
+    """The pairs with the ids of items instead of their codes."""
     for side in ("source", "target"):
-        own = placed.select(placed["code"].alias(side), placed["item"].alias(f"{side}_item"))
-        pairs = pairs.join(own, side)
+        ids = items.select(items["code"].alias(side), items["item"].alias(f"{side}_item"))
+        pairs = pairs.join(ids, side)
     return pairs.select("source_item", "target_item", "x_sim", "certainty")
 
 
@@ -183,18 +181,17 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     modes = arguments.add_subparsers(required=True, metavar="similarities | x-sim | moments")
-    for add in (_similarities, _x_sim, _moments):
-        part = add(modes)
-        own = part.add_argument_group("on this machine (spark-submit has its own)")
-        own.add_argument("--workers", type=int, default=2, metavar="N", help="the number of threads (2)")
-        own.add_argument("--memory", default="2g", metavar="SIZE", help="memory of the driver and its threads (2g)")
-        own.add_argument(
+    for add in (_add_similarities, _add_x_sim, _add_moments):
+        local = add(modes).add_argument_group("on this machine (spark-submit has its own options)")
+        local.add_argument("--workers", type=int, default=2, metavar="N", help="the number of threads (2)")
+        local.add_argument("--memory", default="2g", metavar="SIZE", help="memory of the driver and its threads (2g)")
+        local.add_argument(
             "--checkpoints", metavar="FOLDER", help="keep intermediate results in this folder, not in memory"
         )
     return arguments
 
 
-def _similarities(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def _add_similarities(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
     part = modes.add_parser("similarities", help="edges between items, and the items' layers; no privacy")
     part.set_defaults(command=similarities)
     part.add_argument("ratings", help=f"{_RATINGS}; domain: 'source' or 'target'")
@@ -202,7 +199,7 @@ def _similarities(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     part.add_argument("--scale", type=float, nargs=2, metavar=_ENDS, help="ratings outside the scale are an error")
     part.add_argument("--clip", action="store_true", help="move ratings outside the scale to its nearer end")
     part.add_argument("--least", type=int, default=LEAST_RATINGS, metavar="N", help=_LEAST)
-    part.add_argument("--most-each", type=int, metavar="N", help="use only so many ratings of a user, the latest (all)")
+    part.add_argument("--most-each", type=int, metavar="N", help="use at most the N latest ratings of a user (all)")
     part.add_argument(
         "--shrink",
         type=int,
@@ -213,7 +210,7 @@ def _similarities(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     return part
 
 
-def _x_sim(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def _add_x_sim(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
     part = modes.add_parser("x-sim", help="X-SIM and replacements, from similarities; no privacy")
     part.set_defaults(command=extend)
     part.add_argument("similarities", help="the folder that `similarities` wrote")
@@ -223,7 +220,7 @@ def _x_sim(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argp
     return part
 
 
-def _moments(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def _add_moments(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
     part = modes.add_parser("moments", help="one private release, and the model made of it")
     part.set_defaults(command=moments)
     part.add_argument("ratings", help=_RATINGS)
@@ -242,7 +239,7 @@ def _moments(modes: "argparse._SubParsersAction[argparse.ArgumentParser]") -> ar
     )
     part.add_argument("--budget", type=float, nargs=2, metavar=("EPSILON", "DELTA"), help=_BUDGET)
     part.add_argument(
-        "--subject", required=True, metavar="NAME", help="the name of these users in the ledger: same people, same name"
+        "--subject", required=True, metavar="NAME", help="the name of these users in the ledger; always the same name"
     )
     part.add_argument(
         "--request-id", metavar="ID", help="a new id is a new release; the same id gives the same release again"

@@ -1,10 +1,10 @@
-"""The rows of all users on a cluster. A mechanism gets exact sums of them, and nothing else (`TotalsOnDemand`).
+"""The rows of all users on a cluster. A mechanism gets only exact sums of them (`TotalsOnDemand`).
 
 Workers run the mechanism's own code, in whole numbers, on the users of their partitions. The total does not depend on
 how the users are spread. No worker draws noise: the driver draws it once and adds it to the total. All rows of a user
 are in one partition: users are partitioned, sorted and compared byte by byte, and a worker checks that they ascend. The
-sums of a partition are one row of the result. If a worker is lost or a task runs twice, they count once, and never
-partly from one run and partly from another.
+sums of a partition are one row of the result. If a worker is lost or a task runs twice, the row counts once, and comes from
+a single run.
 """
 
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ class SparkRows:
 
         sums = self._frame.mapInArrow(add_up, _SUMS)
         if self._parts > _GROUPS:
-            sums = sums.repartition(_GROUPS, "part").mapInArrow(_merged, _SUMS)
+            sums = sums.repartition(_GROUPS, "part").mapInArrow(_merge, _SUMS)
         total = np.zeros(of.length, dtype=np.int64)
         for row in sums.select("total").collect():
             total += np.frombuffer(row["total"], dtype=np.int64)
@@ -110,14 +110,14 @@ def _table(rows: pa.Table, items: int) -> sparse.csr_array:
     return sparse.csr_array((values, codes, starts), shape=(starts.size - 1, items))
 
 
-def _merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from _one_row(
         np.frombuffer(total.as_py(), dtype=np.int64) for batch in batches for total in batch.column("total")
     )
 
 
 def _one_row(parts: Iterator[Totals]) -> Iterator[pa.RecordBatch]:
-    """The sum as one row; no row if there is nothing to add up."""
+    """The sum of all parts as one row. Without parts there is no row."""
     total: Any = None
     for part in parts:
         total = part.copy() if total is None else total + part

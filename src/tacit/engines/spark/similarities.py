@@ -27,9 +27,12 @@ def edges(ratings: DataFrame, *, shrink: int = 50, most_each: int | None = None)
     table = ratings.select("user", "code", "value", "time")
     if most_each is not None:
         table = capped(table, most_each)
-    centred = _centred(table)
-    items = settled(_items(centred))
-    return settled(_similar(_judged(centred, items), items, shrink))
+    deviations = _deviations(table)
+    items = settled(_item_statistics(deviations))
+    means = F.broadcast(items.select("code", "mean"))
+    likes = (_difference("value", "mean") >= 0.0).alias("likes")
+    opinions = deviations.join(means, "code").select("user", "code", "z", likes)
+    return settled(_similar_pairs(opinions, items, shrink))
 
 
 def both_ways(edges: DataFrame) -> DataFrame:
@@ -53,39 +56,35 @@ def capped(table: DataFrame, most_each: int) -> DataFrame:
     return ranked.where(F.col("_rank") <= most_each).drop("_rank")
 
 
-def _centred(table: DataFrame) -> DataFrame:
-    """``z``: the rating minus the mean of the user's whole profile. Sums of float32 are exact, so the order does not
-    matter."""
+def _deviations(table: DataFrame) -> DataFrame:
+    """Adds ``z``, the rating minus the mean of the user's profile. Sums of float32 are exact, so their order is free."""
     own = Window.partitionBy("user")
     means = table.withColumn("mean", F.sum("value").over(own) / F.count("*").over(own))
-    return means.select("user", "code", "value", _less("value", "mean").alias("z"))
+    return means.select("user", "code", "value", _difference("value", "mean").alias("z"))
 
 
-def _items(centred: DataFrame) -> DataFrame:
-    return centred.groupBy("code").agg(
+def _item_statistics(deviations: DataFrame) -> DataFrame:
+    return deviations.groupBy("code").agg(
         (F.sum("value") / F.count("*")).alias("mean"),
         F.sqrt(F.sum(F.col("z") * F.col("z"))).alias("norm"),
         F.count("*").alias("raters"),
     )
 
 
-def _judged(centred: DataFrame, items: DataFrame) -> DataFrame:
-    means = F.broadcast(items.select("code", "mean"))
-    return centred.join(means, "code").select("user", "code", "z", (_less("value", "mean") >= 0.0).alias("likes"))
-
-
-def _less(value: str, mean: str) -> Column:
-    """The difference; exactly 0 if it is due to rounding only, as in `tacit.models.cross_domain.edges.centred`."""
+def _difference(value: str, mean: str) -> Column:
+    """Value minus mean, exactly 0 if they differ by rounding only, as in `tacit.models.cross_domain.edges.centred`."""
     gap = F.col(value) - F.col(mean)
     most = (F.abs(F.col(value)) + F.abs(F.col(mean))) * F.lit(ROUNDING)
     return F.when(F.abs(gap) <= most, F.lit(0.0)).otherwise(gap)
 
 
-def _similar(judged: DataFrame, items: DataFrame, shrink: int) -> DataFrame:
-    one = judged.select("user", F.col("code").alias("first"), F.col("z").alias("z1"), F.col("likes").alias("likes1"))
-    two = judged.select("user", F.col("code").alias("second"), F.col("z").alias("z2"), F.col("likes").alias("likes2"))
+def _similar_pairs(opinions: DataFrame, items: DataFrame, shrink: int) -> DataFrame:
+    first, second = (
+        opinions.select("user", F.col("code").alias(code), F.col("z").alias(z), F.col("likes").alias(likes))
+        for code, z, likes in (("first", "z1", "likes1"), ("second", "z2", "likes2"))
+    )
     pairs = (
-        one.join(two, "user")
+        first.join(second, "user")
         .where(F.col("first") < F.col("second"))
         .groupBy("first", "second")
         .agg(
@@ -117,17 +116,17 @@ def layers(edges: DataFrame, items: DataFrame, n_source: int) -> DataFrame:
     """``items`` with the ``layer`` of each (`tacit.models.cross_domain.similarities.Layer`)."""
     ends = both_ways(edges).select("first", "second")
     across = _in_source("first", n_source) != _in_source("second", n_source)
-    found = settled(
-        ends.where(across).select(F.col("first").alias("code")).distinct().withColumn("layer", _is(Layer.BRIDGE))
+    layer_of = settled(
+        ends.where(across).select(F.col("first").alias("code")).distinct().withColumn("layer", _literal(Layer.BRIDGE))
     )
     within = ends.where(~across)
     for inner, outer in ((Layer.BRIDGE, Layer.NEAR), (Layer.NEAR, Layer.FAR)):
-        reached = found.where(F.col("layer") == int(inner)).select(F.col("code").alias("second"))
+        reached = layer_of.where(F.col("layer") == int(inner)).select(F.col("code").alias("second"))
         touching = within.join(reached, "second").select(F.col("first").alias("code")).distinct()
-        new = touching.join(found, "code", "left_anti").withColumn("layer", _is(outer))
-        found = settled(found.unionByName(new))
-    named = items.select("item", "domain", "code").join(found, "code", "left")
-    return settled(named.withColumn("layer", F.coalesce("layer", _is(Layer.UNREACHABLE))))
+        new = touching.join(layer_of, "code", "left_anti").withColumn("layer", _literal(outer))
+        layer_of = settled(layer_of.unionByName(new))
+    named = items.select("item", "domain", "code").join(layer_of, "code", "left")
+    return settled(named.withColumn("layer", F.coalesce("layer", _literal(Layer.UNREACHABLE))))
 
 
 def pruned(edges: DataFrame, layers: DataFrame, n_source: int, k: int = 10, by: By = "signed") -> dict[str, DataFrame]:
@@ -135,7 +134,7 @@ def pruned(edges: DataFrame, layers: DataFrame, n_source: int, k: int = 10, by: 
     item."""
     k, by = whole("k", k, least=1), checked_order(by)
     own = layers.select("code", "layer")
-    placed = settled(
+    all_edges = settled(
         both_ways(edges)
         .join(own.select(F.col("code").alias("first"), F.col("layer").alias("outer")), "first")
         .join(own.select(F.col("code").alias("second"), F.col("layer").alias("inner")), "second")
@@ -143,11 +142,15 @@ def pruned(edges: DataFrame, layers: DataFrame, n_source: int, k: int = 10, by: 
         .withColumn("across", _in_source("first", n_source) != _in_source("second", n_source))
     )
 
+    # Equal for two cosines that differ by rounding only, as in `tacit.models.cross_domain.edges.goodness`.
+    rounded = F.rint(F.col("cosine") * F.lit(10.0**DIGITS))
+    goodness = F.abs(rounded) if by == "absolute" else rounded
+    best = Window.partitionBy("first").orderBy(goodness.desc(), "second")
+
     def leg(outer: Layer, inner: Layer, *, source: bool, across: bool = False) -> DataFrame:
-        places = (F.col("outer") == int(outer)) & (F.col("inner") == int(inner))
-        wanted = placed.where(places & (F.col("source") == source) & (F.col("across") == across))
-        best = Window.partitionBy("first").orderBy(_goodness(by).desc(), "second")
-        return settled(wanted.withColumn("_rank", F.row_number().over(best)).where(F.col("_rank") <= k).select(*EDGE))
+        joins = (F.col("outer") == int(outer)) & (F.col("inner") == int(inner))
+        edges = all_edges.where(joins & (F.col("source") == source) & (F.col("across") == across))
+        return settled(edges.withColumn("_rank", F.row_number().over(best)).where(F.col("_rank") <= k).select(*EDGE))
 
     return {
         "far_source": leg(Layer.FAR, Layer.NEAR, source=True),
@@ -163,11 +166,11 @@ def x_sim(legs: dict[str, DataFrame]) -> DataFrame:
 
     For a path: s_p = sum S_e s_e / sum S_e, c_p = product of the shares; X-SIM = sum c_p s_p / sum c_p.
     """
-    bridge = _edge(legs["bridge"])
-    out = _inward(legs["far_source"], legs["near_source"], bridge.select("first"))
-    back = _inward(legs["far_target"], legs["near_target"], bridge.select(F.col("second").alias("first")))
+    bridge = _path_parts(legs["bridge"])
+    out = _paths_inward(legs["far_source"], legs["near_source"], bridge.select("first"))
+    back = _paths_inward(legs["far_target"], legs["near_target"], bridge.select(F.col("second").alias("first")))
     turned = back.select(F.col("second").alias("first"), F.col("first").alias("second"), *_PARTS)
-    paths = _joined(_joined(out, bridge), turned)
+    paths = _join_paths(_join_paths(out, bridge), turned)
     mean = F.col("certainty") * F.col("weighted") / F.col("weight")
     sums = paths.groupBy(F.col("first").alias("source"), F.col("second").alias("target")).agg(
         F.sum(mean).alias("similar"), F.sum("certainty").alias("certainty")
@@ -187,7 +190,7 @@ def replacements(pairs: DataFrame) -> DataFrame:
 _PARTS = ("weighted", "weight", "certainty")  # sum S s, sum S and the product of shares along a part of a path
 
 
-def _edge(leg: DataFrame) -> DataFrame:
+def _path_parts(leg: DataFrame) -> DataFrame:
     weighted = F.col("significance") * F.col("cosine")
     weight = F.col("significance").cast("double")
     return leg.select(
@@ -195,18 +198,18 @@ def _edge(leg: DataFrame) -> DataFrame:
     )
 
 
-def _inward(far: DataFrame, near: DataFrame, bridges: DataFrame) -> DataFrame:
-    """Parts of paths from every item to the bridges of its domain: no edge from a bridge to itself, one edge, or
-    two."""
-    there = bridges.distinct().select("first", F.col("first").alias("second"))
-    stay = there.select(
-        "first", "second", F.lit(0.0).alias("weighted"), F.lit(0.0).alias("weight"), F.lit(1.0).alias("certainty")
+def _paths_inward(far: DataFrame, near: DataFrame, bridges: DataFrame) -> DataFrame:
+    """Parts of paths from every item to the bridges of its domain. They have two edges, one, or none for a bridge itself."""
+    no_edge = (
+        bridges.distinct()
+        .select("first", F.col("first").alias("second"))
+        .select("*", F.lit(0.0).alias("weighted"), F.lit(0.0).alias("weight"), F.lit(1.0).alias("certainty"))
     )
-    one = _edge(near)
-    return settled(stay.unionByName(one).unionByName(_joined(_edge(far), one)))
+    one_edge = _path_parts(near)
+    return settled(no_edge.unionByName(one_edge).unionByName(_join_paths(_path_parts(far), one_edge)))
 
 
-def _joined(first: DataFrame, second: DataFrame) -> DataFrame:
+def _join_paths(first: DataFrame, second: DataFrame) -> DataFrame:
     """Every part of a path in ``first``, followed by a part in ``second`` that begins where it ends."""
     parts = (F.col(part).alias(f"{part}_2") for part in _PARTS)
     onward = second.select(F.col("first").alias("second"), F.col("second").alias("end"), *parts)
@@ -223,11 +226,5 @@ def _in_source(end: str, n_source: int) -> Column:
     return F.col(end) < F.lit(n_source)
 
 
-def _is(layer: Layer) -> Column:
+def _literal(layer: Layer) -> Column:
     return F.lit(int(layer)).cast("byte")
-
-
-def _goodness(by: By) -> Column:
-    """Equal for two cosines that differ by rounding only, as in `tacit.models.cross_domain.edges.goodness`."""
-    rounded = F.rint(F.col("cosine") * F.lit(10.0**DIGITS))
-    return F.abs(rounded) if by == "absolute" else rounded

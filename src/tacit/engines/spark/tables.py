@@ -4,8 +4,8 @@ The columns of a table are public, and checked before a row is read. Ids are who
 seconds since 1970 or a timestamp, and may be missing. Values become float32, as everywhere in tacit: sums of them are
 exact in any order.
 
-Text is compared byte by byte: two ids that differ in case, in a space or in Unicode form are two ids. A column of users
-with a collation that treats such ids as equal is refused: it means one person, who would otherwise count twice.
+Text is compared byte by byte: two ids that differ in case, in a space or in Unicode form are two ids. A column of users must
+not have a collation that treats such ids as equal: one person would count twice.
 """
 
 import os
@@ -187,10 +187,10 @@ def with_codes(ratings: DataFrame, items: CodedItems) -> DataFrame:
 
 def _require_domains(table: DataFrame) -> None:
     known = F.coalesce(F.col("domain").isin(SOURCE, TARGET), F.lit(False))
-    found = table.agg(F.max(~known).alias("unknown"), F.max(F.col("item").isNull()).alias("nameless")).first()
-    if found is not None and found["nameless"]:
+    faults = table.agg(F.max(~known).alias("unknown"), F.max(F.col("item").isNull()).alias("nameless")).first()
+    if faults is not None and faults["nameless"]:
         raise InvalidData("a row has no item.")
-    if found is not None and found["unknown"]:
+    if faults is not None and faults["unknown"]:
         raise InvalidData(f"a row has a domain that is neither {SOURCE!r} nor {TARGET!r}.")
     require_apart(table)
 
@@ -205,11 +205,11 @@ def require_apart(table: DataFrame) -> None:
 def cleaned(
     ratings: DataFrame, scale: Scale | None = None, *, least: int = LEAST_RATINGS, clip: bool = False
 ) -> DataFrame:
-    """The latest rating of each user and item, for models without a guarantee: wrong rows raise an error.
+    """The latest rating of each user and item, for models without a guarantee. Wrong rows raise an error.
 
-    ``scale`` is the range that ratings must have; ``clip`` moves others to its nearer end, and leaves out NaN. Users
-    with fewer than ``least`` ratings in a domain do not count there. Rows of a distributed table have no order: of
-    several ratings of one item at one time, or without times, the highest counts.
+    ``scale`` is the range that ratings must have. ``clip`` moves others to its nearer end, and leaves out NaN. Users with
+    fewer than ``least`` ratings in a domain do not count there. Rows of a distributed table have no order: of several ratings
+    of one item with the same time, or without times, the highest counts.
     """
     least = whole("least", least, least=1)
     if clip and scale is None:
@@ -221,8 +221,7 @@ def cleaned(
 
 
 def numbers(ratings: DataFrame) -> DataFrame:
-    """Only rows with a user, an item and a finite value. Raises no error: an error would reveal something about
-    rows."""
+    """Only rows with a user, an item and a finite value. Raises no error, which would reveal something about rows."""
     return ratings.where(F.col("user").isNotNull() & F.col("item").isNotNull() & _is_finite())
 
 
@@ -233,10 +232,10 @@ def within(ratings: DataFrame, scale: Scale) -> DataFrame:
 
 
 def latest(ratings: DataFrame) -> DataFrame:
-    """The latest rating of each (user, item). A rating without a time is the earliest; of equal times the highest
+    """The latest rating of each (user, item). A rating without a time is the earliest. Of equal times the highest rating
     counts."""
     newest = Window.partitionBy("user", "item").orderBy(F.col("time").desc_nulls_last(), F.col("value").desc())
-    return ratings.withColumn("_place", F.row_number().over(newest)).where("_place = 1").drop("_place")
+    return ratings.withColumn("_rank", F.row_number().over(newest)).where("_rank = 1").drop("_rank")
 
 
 def enough(ratings: DataFrame, least: int = LEAST_RATINGS) -> DataFrame:
@@ -256,19 +255,19 @@ def _require(ratings: DataFrame, scale: Scale | None) -> None:
     fits = _is_finite()
     if scale is not None:
         fits = fits & F.col("value").between(float(scale.low), float(scale.high))
-    found = ratings.agg(
-        F.max(F.col("user").isNull()).alias("nobody"),
-        F.max(F.col("item").isNull()).alias("nothing"),
-        F.max(~F.coalesce(F.col("domain").isin(SOURCE, TARGET), F.lit(False))).alias("nowhere"),
+    faults = ratings.agg(
+        F.max(F.col("user").isNull()).alias("no_user"),
+        F.max(F.col("item").isNull()).alias("no_item"),
+        F.max(~F.coalesce(F.col("domain").isin(SOURCE, TARGET), F.lit(False))).alias("no_domain"),
         F.max(~F.coalesce(fits, F.lit(False))).alias("outside"),
     ).first()
-    if found is None or found["outside"] is None:  # no rows at all
+    if faults is None or faults["outside"] is None:  # there are no rows
         return
-    if found["nobody"] or found["nothing"]:
+    if faults["no_user"] or faults["no_item"]:
         raise InvalidData("a row has no user or no item.")
-    if found["nowhere"]:
+    if faults["no_domain"]:
         raise InvalidData(f"a row has a domain that is neither {SOURCE!r} nor {TARGET!r}.")
-    if found["outside"]:
+    if faults["outside"]:
         allowed = "a finite number" if scale is None else f"on the scale {scale}"
         raise RatingOutsideScale(
             f"a rating is not {allowed}; clip=True, or --clip on the command line, moves such ratings to the ends of the scale."
@@ -286,10 +285,10 @@ def local_session(
 ) -> SparkSession:
     """A session on this machine, for trials and tests, with ``workers`` threads or with a local cluster (``master``).
 
-    Driver and workers listen on loopback only, and there is no web page. (On a cluster ``spark-submit`` makes the
-    session.) ``partitions`` is for each shuffle, by default two for each worker. ``checkpoints`` is a folder for
-    intermediate results that survive the loss of a worker. They contain ratings: choose a folder where ratings may be.
-    Without it they stay in memory.
+    Driver and workers listen on loopback only, and there is no web page. On a cluster, ``spark-submit`` creates the session.
+    ``partitions`` is the number for each shuffle, by default two for each worker. ``checkpoints`` is a folder for
+    intermediate results, which then survive the loss of a worker. They contain ratings: choose a folder where ratings may be.
+    Without the folder they stay in memory.
     """
     workers = whole("workers", workers, least=1)
     settings = {
@@ -316,20 +315,19 @@ def local_session(
 
 
 def settled(frame: DataFrame) -> DataFrame:
-    """The same rows, computed now. This cuts off their plan, which would otherwise grow until the driver cannot hold
-    it.
+    """The same rows, computed now. This drops their query plan, which would otherwise outgrow the driver.
 
-    The rows are written to the session's folder for checkpoints. Without one they stay with the workers, and the loss
-    of a worker ends the run.
+    The rows go to the session's folder for checkpoints. Without that folder they stay with the workers, and the loss of a
+    worker ends the run.
     """
-    lasting = frame.sparkSession.sparkContext.getCheckpointDir() is not None
-    return frame.checkpoint() if lasting else frame.localCheckpoint()
+    has_folder = frame.sparkSession.sparkContext.getCheckpointDir() is not None
+    return frame.checkpoint() if has_folder else frame.localCheckpoint()
 
 
 @contextmanager
 def _environment() -> Iterator[None]:
-    """Sets what the processes of Spark inherit. A local cluster has no other setting, and workers would start any
-    Python."""
+    """Sets the environment that Spark's processes inherit: addresses, and the Python that workers start. A local cluster
+    reads these settings from the environment only."""
     inherited = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_HOSTNAME": LOOPBACK, "PYSPARK_PYTHON": sys.executable}
     before = {name: os.environ.get(name) for name in inherited}
     os.environ.update(inherited)
