@@ -134,7 +134,10 @@ def test_an_export_of_several_lanes_says_the_same(folder: Path) -> None:
 def test_an_id_whose_draw_failed_stays_used_up(folder: Path, inputs: Path) -> None:
     said, ratings = SAID["curator"], load_ratings(inputs / "data" / "ratings.parquet")
     noise, head = CountedNoise(), Head.from_json(said["head"])
-    with Curator(ratings, ledger=folder / "used-up.db", head=head, noise=noise, clock=At(*said["at"])) as curator:
+    terms: dict[str, Any] = {"budget": Budget(20, 1e-5), "unprotected": ["published"]}  # as they were agreed
+    with Curator(
+        ratings, ledger=folder / "used-up.db", head=head, noise=noise, clock=At(*said["at"]), **terms
+    ) as curator:
         failed: list[Callable[[], object]] = [
             lambda: curator.slate(3, 0.2, request_id="monday"),
             lambda: curator.popularity(0.3, request_id="december"),
@@ -161,7 +164,8 @@ def test_charges_of_modes_that_promise_nothing_are_known(folder: Path, inputs: P
     said = SAID["transfers"]
     source, target = (load_ratings(inputs / "data" / f"{name}.parquet") for name in ("source", "target"))
     noise, head = CountedNoise(), Head.from_json(said["head"])
-    with Curator(source, target, folder / "unprotected.db", head=head, noise=noise, clock=At(*said["at"])) as curator:
+    terms: dict[str, Any] = {"budget": Budget(4, 1e-5), "unprotected": ["published", "nx"], "noise": noise}
+    with Curator(source, target, folder / "unprotected.db", head=head, clock=At(*said["at"]), **terms) as curator:
         assert curator.statement().to_json() == said["statement"]
         for request_id in (None, "r1"):
             again = curator.release(mode="nx", request_id=request_id, least=1)
