@@ -55,6 +55,7 @@ __all__ = [
     "read_reply",
     "read_sender",
     "read_settings",
+    "server_app",
     "sl",
     "unpack",
     "unsynced",
