@@ -70,7 +70,7 @@ def test_a_run_writes_tables_json_and_figures(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for title in (
         "d_i: regret of the slate",
-        "d_f: what the pick",
+        "d_f: regret of the item",
         "The paper's claims",
         "Beyond the paper, against ig-sig",
         "trials per second",
