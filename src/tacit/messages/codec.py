@@ -134,7 +134,7 @@ class ReleaseOnly(type):
 
     def __call__(cls, *arguments: Any, **named: Any) -> Any:
         raise TypeError(
-            f"{cls.__name__} cannot be constructed directly: use its from_release, from_bytes or from_json."
+            f"{cls.__name__} cannot be constructed directly: its class methods make one from a release, bytes or JSON."
         )
 
 

@@ -14,7 +14,6 @@ from tacit.evaluation.multi_selection.look_alikes import AGAINST, look_alike_row
 from tacit.evaluation.multi_selection.plan import plan
 from tacit.evaluation.multi_selection.population import Population, population
 from tacit.evaluation.multi_selection.trials import bench, run
-from tacit.guarantees import ONE_USER, nothing
 from tests.releases import changed
 from tests.unit.evaluation.tiny_world import tiny_store, tiny_users
 from tests.unit.server.small_store import random_network
@@ -31,7 +30,7 @@ def people() -> Population:
 @pytest.fixture(scope="module")
 def fitted(people: Population) -> Trained:
     scorer: Any = random_network(people.space.flags)
-    return Trained(store_of(people, scorer, nothing(ONE_USER, "made up")), np.arange(0))
+    return Trained(store_of(people, scorer), np.arange(0))
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Every parameter of an answer does what it says: laws of draws at several eta, ties, weights, numerics, stores at their edges."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -98,7 +97,7 @@ def test_of_look_alikes_at_one_distance_the_first_is_the_nearest() -> None:
     rows[0, [0, GENRES]] = 1.0
     rows[1, [1, GENRES + 1]] = 1.0  # both at distance 2 from an empty signal, with other tastes
     for order in (rows, rows[::-1].copy()):
-        two = replace(made, look_alikes=order)
+        two = changed(made, look_alikes=order)
         nothing_said = message_of(Signal, np.zeros(2 * GENRES, dtype=np.int64), 20, Fraction(1, 10), simulated=True)
         best = int(np.argmax(class_scores(two.scorer, order[:1])[0]))
         assert server(two, "nopost-realuser").answer(nothing_said, 1).items == (
@@ -142,7 +141,7 @@ class TestNumerics:
     def test_ridge_stays_among_utilities_where_look_alikes_are_alike(self, rows: int) -> None:
         made = small_store()
         alike = np.repeat(made.look_alikes[:1], rows, axis=0)
-        few = replace(made, look_alikes=alike if rows != 2 else made.look_alikes[:2])
+        few = changed(made, look_alikes=alike if rows != 2 else made.look_alikes[:2])
         reply = server(few, "exact", "ridge").answer(signal_of(random_features(1, seed=3)[0]))
         assert reply.model is not None
         for seed in range(10):
@@ -154,7 +153,7 @@ class TestNumerics:
         made = small_store()
         rng = np.random.default_rng(5)
         near = random_features(1, seed=8)[0] * (1 - spread) + spread * random_features(500, seed=9)
-        close = replace(made, look_alikes=near.astype(np.float32))
+        close = changed(made, look_alikes=near.astype(np.float32))
         reply = server(close, "exact", "ridge").answer(signal_of(near[0], Fraction(1, 10)))
         codes = [close.items.code_of_number(number) for number in reply.items]
         truth = class_scores(close.scorer, near[rng.integers(500, size=5)])[:, close.scorer.classes.of[codes]]
