@@ -3,6 +3,7 @@
     replace(path, content)                   # takes the place of a file that exists
     standing = write_once(path, content)     # keeps a file that exists; returns the content that stands
     with draft(path) as temporary: ...       # for a library that writes the file itself
+    with draft_new(path) as temporary: ...   # the same, where no file may exist yet
 
 Each function writes a hidden file in the same folder (`.<name>.<random digits>`), flushes it to the disk, moves it into
 place and flushes the folder. An error removes the hidden file; a process that is killed may leave it behind, so readers
@@ -36,12 +37,8 @@ def write_once(path: Path, content: bytes, *, mode: int = _UMASK_DECIDES, parent
 
     If two processes write at once, one wins and both get the winner's content.
     """
-    with _temporary(path, mode, parents) as temporary:
+    with contextlib.suppress(FileExistsError), draft_new(path, mode=mode, parents=parents) as temporary:
         temporary.write_bytes(content)
-        synchronise([temporary])
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, path)  # unlike a rename, a link never replaces a file
-        synchronise([path.parent])
     return path.read_bytes()
 
 
@@ -60,6 +57,18 @@ def draft(
             give(temporary, like=path if path.exists() else path.parent, mode=mode)
         os.replace(temporary, path)
         synchronise([path.parent])
+
+
+@contextlib.contextmanager
+def draft_new(path: Path, *, mode: int = _UMASK_DECIDES, parents: bool = False) -> Iterator[Path]:
+    """As `draft`, but raises FileExistsError at the end of the block if a file stands at ``path`` by then."""
+    with _temporary(path, mode, parents) as temporary:
+        yield temporary
+        synchronise([temporary])
+        try:
+            os.link(temporary, path)  # unlike a rename, a link never replaces a file
+        finally:
+            synchronise([path.parent])
 
 
 def give(path: Path, *, like: Path, mode: int) -> None:

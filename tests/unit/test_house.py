@@ -8,6 +8,7 @@ import tomllib
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import tacit.mechanisms
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_PROFILE, Release, pure
 from tacit.mechanisms.noise import SYSTEM_NOISE, unprotected
+from tacit.mechanisms.slates import PreparedSlates
 from tacit.messages import LookAlikes, Store, cross_domain, multi_selection, private_selection, private_slates
 from tests.releases import release_of
 from tools.house import BESIDE, Module, When, find_cycles, find_imports, read_modules
@@ -96,9 +98,8 @@ def test_only_mechanisms_make_a_release() -> None:
         "guarantees/guarantee.py",
         "mechanisms/noise.py",
     }
-    assert files_that_reach("(guarantees|mechanisms)", "MECHANISM") == {
-        "mechanisms/noise.py"
-    }  # what the constructor asks for
+    tokens = files_that_reach("(guarantees|mechanisms)", "MECHANISM")  # what a constructor asks for
+    assert rooms_of(tokens) == {"mechanisms"}
     callers = files_that_reach("mechanisms", "released")
     assert len(callers) > 10
     assert rooms_of(callers) == {"mechanisms"}
@@ -161,6 +162,8 @@ def test_a_release_cannot_be_made_without_a_mechanism() -> None:
         replace(release_of(1, guarantee), value=2)
     with pytest.raises(InvalidParameter):
         unprotected(1, guarantee, SYSTEM_NOISE)
+    with pytest.raises(TypeError, match="only a mechanism prepares slates"):
+        PreparedSlates(3, 1, guarantee, lambda count, _: np.zeros((count, 1), dtype=np.int64))
     with pytest.raises(TypeError, match="cannot be subclassed"):
 
         class Free(Release[int]):
@@ -195,6 +198,12 @@ def test_only_messages_are_made_of_what_was_released() -> None:
 def test_a_message_cannot_be_made_without_a_release(kind: type) -> None:
     with pytest.raises(TypeError, match="cannot be constructed directly"):
         kind()
+
+
+def test_a_message_takes_nothing_that_only_looks_like_a_release() -> None:
+    claim = SimpleNamespace(value=np.array([1]), guarantee=pure(0.0, ONE_PROFILE))
+    with pytest.raises(TypeError, match="expected a Release of a mechanism"):
+        private_slates.Slate.from_release(claim, np.arange(3), "subset")  # type: ignore[arg-type]
 
 
 def test_a_message_of_a_release_cannot_be_changed() -> None:

@@ -20,7 +20,7 @@ from tacit.entity.policy import Outlook, Policy
 from tacit.entity.rows import PrivateRows
 from tacit.entity.secure_sum import SecureParty
 from tacit.errors import Conflict, InvalidMessage, InvalidParameter, TacitError
-from tacit.guarantees import Guarantee, Loss, epsilon_of_rho
+from tacit.guarantees import Guarantee, Loss, Release, epsilon_of_rho
 from tacit.guarantees.arithmetic import up
 from tacit.guarantees.concentrated import epsilon_within
 from tacit.ledger.budgets import NOTHING_SPENT
@@ -280,7 +280,10 @@ class Contributor:
         upload = upload_of(self.manifest, stage, head, self.noise)
         table = self.rows.table()  # before the charge: a missing file or a wrong shape must not cost anything
         return self.account.release(
-            entry_of(self.manifest, stage, self.name), digest, upload.guarantee, lambda: pack_arrays(upload.draw(table))
+            entry_of(self.manifest, stage, self.name),
+            digest,
+            upload.guarantee,
+            lambda: pack_arrays(upload.released(table)),
         )
 
 
@@ -294,8 +297,12 @@ def session_of(manifest: Manifest) -> SumSession:
 class Upload:
     """One release, ready to be charged: all public numbers are checked, no row has been read."""
 
-    guarantee: Guarantee
-    draw: Callable[[sparse.csr_array], Arrays] = field(repr=False)
+    guarantee: Guarantee  # what is charged: it promises no more than the release does
+    draw: Callable[[sparse.csr_array], Release[Arrays]] = field(repr=False)
+
+    def released(self, rows: sparse.csr_array) -> Arrays:
+        """The arrays, drawn. Raises InvalidGuarantee if the release promises less than what was charged for it."""
+        return self.draw(rows).under(self.guarantee).value
 
 
 def upload_of(manifest: Manifest, stage: str, head: NDArray[np.int64] | None, noise: Noise) -> Upload:
@@ -306,7 +313,7 @@ def upload_of(manifest: Manifest, stage: str, head: NDArray[np.int64] | None, no
     if stage == "prototypes":
         mechanism = prototype_mechanism(manifest)
         charge = promised(_charge_of(mechanism.guarantee, manifest), noise)
-        return Upload(charge, lambda rows: _arrays(mechanism.release(rows, noise).value, manifest))
+        return Upload(charge, lambda rows: mechanism.release(rows, noise).map(lambda drawn: _arrays(drawn, manifest)))
     if manifest.delta is None:
         raise InvalidParameter("moments need a delta.")
     popularity, gram = manifest.rhos
@@ -317,7 +324,7 @@ def upload_of(manifest: Manifest, stage: str, head: NDArray[np.int64] | None, no
         items = () if head is None else tuple(head.tolist())
         share = GramShare(manifest.items, items, gram, manifest.delta, manifest.honest)
     charge = promised(_charge_of(share.guarantee, manifest), noise)
-    return Upload(charge, lambda rows: {"steps": share.release(rows, noise).value.steps})
+    return Upload(charge, lambda rows: share.release(rows, noise).map(lambda drawn: {"steps": drawn.steps}))
 
 
 def all_guarantees(manifest: Manifest, noise: Noise) -> dict[str, Guarantee]:

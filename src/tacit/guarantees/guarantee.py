@@ -290,7 +290,7 @@ class Guarantee:
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 
-MECHANISM = object()  # what the constructor asks for; tacit.mechanisms.noise.released is its only user
+MECHANISM = object()  # what a constructor asks for; only modules of tacit.mechanisms reach it
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from tacit.checks import keep, member, positive, whole
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, Loss, LossKind, Neighbours, Relation, Release, nothing
 from tacit.guarantees.arithmetic import up
-from tacit.guarantees.guarantee import one_user
+from tacit.guarantees.guarantee import MECHANISM, one_user
 from tacit.mechanisms.noise import FLOATS, SYSTEM_NOISE, Noise, NoiseCoins
 from tacit.mechanisms.samplers.subsets import WholeKernel, determinant
 from tacit.mechanisms.slates import (
@@ -184,7 +184,9 @@ class NaturalSlate:
         table, chosen = selected_rows(rows, self.items, self.bound, least=self.k, among=among, request=request)
         guarantee = self._free if self.k == chosen.size else self.guarantee
         draw = slate_draw(table, self.sigma_in_squares, self.k, self.sampler)
-        return PreparedSlates(chosen.size, self.k, guarantee, lambda count, noise: chosen[draw(count, noise)])
+        return PreparedSlates(
+            chosen.size, self.k, guarantee, lambda count, noise: chosen[draw(count, noise)], MECHANISM
+        )
 
 
 @dataclass(frozen=True)
@@ -282,4 +284,4 @@ class NaturalSubset:
             coins = NoiseCoins(noise)
             return [chosen[positions] for positions in sampler.draw_many(count, coins)]
 
-        return PreparedSlates(chosen.size, None, self.guarantee, draw)
+        return PreparedSlates(chosen.size, None, self.guarantee, draw, MECHANISM)

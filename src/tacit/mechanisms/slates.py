@@ -23,7 +23,7 @@ from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import Guarantee, Loss, LossKind, Relation, Release, repeat
 from tacit.guarantees.arithmetic import precise, sqrt_down, up_from
 from tacit.guarantees.concentrated import rho_for
-from tacit.guarantees.guarantee import one_user
+from tacit.guarantees.guarantee import MECHANISM, one_user
 from tacit.mechanisms.inputs import bounded_rows, real_array, real_table
 from tacit.mechanisms.noise import FLOATS, SYSTEM_NOISE, Noise, NoiseCoins, released
 from tacit.mechanisms.samplers.integers import GridMatrix, GridNoise
@@ -161,7 +161,16 @@ class PreparedSlates(Generic[Slates]):
     slates, each with its items in ascending order; ``guarantee`` is that of one slate.
     """
 
-    def __init__(self, items: int, k: int | None, guarantee: Guarantee, draw: Callable[[int, Noise], Slates]) -> None:
+    def __init__(
+        self,
+        items: int,
+        k: int | None,
+        guarantee: Guarantee,
+        draw: Callable[[int, Noise], Slates],
+        maker: object = None,
+    ) -> None:
+        if maker is not MECHANISM:
+            raise TypeError("only a mechanism prepares slates: call its prepare(...).")
         self.items, self.k, self.guarantee = items, k, guarantee
         self._draw = draw
 

@@ -19,7 +19,7 @@ from tacit.checks import finite, keep, member, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import Guarantee, Loss, LossKind, Relation, Release, pure
 from tacit.guarantees.arithmetic import down, exactly, sqrt_down
-from tacit.guarantees.guarantee import one_user
+from tacit.guarantees.guarantee import MECHANISM, one_user
 from tacit.mechanisms.inputs import real_table, whole_sums
 from tacit.mechanisms.noise import FLOATS, SYSTEM_NOISE, Noise, NoiseCoins
 from tacit.mechanisms.scores import MOST_STEPS, Scores
@@ -155,11 +155,15 @@ class TemperedSlate:
         log_weights = self._log_weights(rows)
         if self.k == self.items:
             return PreparedSlates(
-                self.items, self.k, self.guarantee, lambda count, _: np.tile(np.arange(self.k), (count, 1))
+                self.items, self.k, self.guarantee, lambda count, _: np.tile(np.arange(self.k), (count, 1)), MECHANISM
             )
         sampler = TemperedSampler(self.features, log_weights, self.k, rank=self._rank)
         return PreparedSlates(
-            self.items, self.k, self.guarantee, lambda count, noise: sampler.draw_many(count, NoiseCoins(noise))
+            self.items,
+            self.k,
+            self.guarantee,
+            lambda count, noise: sampler.draw_many(count, NoiseCoins(noise)),
+            MECHANISM,
         )
 
     def release(self, rows: Scores, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
@@ -325,7 +329,11 @@ class FeatureSlate:
         """The set-up for any number of slates of these users. Private."""
         sampler = SplitSampler(self.contributions(rows), self.sigma, self.k)
         return PreparedSlates(
-            self.items, self.k, self.guarantee, lambda count, noise: sampler.draw_many(count, NoiseCoins(noise))
+            self.items,
+            self.k,
+            self.guarantee,
+            lambda count, noise: sampler.draw_many(count, NoiseCoins(noise)),
+            MECHANISM,
         )
 
     def release(self, rows: Rows, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:

@@ -41,7 +41,7 @@ import msgspec
 from msgspec import Meta
 
 from tacit.errors import InvalidGuarantee, InvalidMessage
-from tacit.guarantees import Guarantee
+from tacit.guarantees import Guarantee, Release
 from tacit.messages.values import TEXT, members
 
 P = ParamSpec("P")
@@ -136,6 +136,13 @@ class ReleaseOnly(type):
         raise TypeError(
             f"{cls.__name__} cannot be constructed directly: its class methods make one from a release, bytes or JSON."
         )
+
+
+def value_of(release: Release[T]) -> T:
+    """The value of a release, for ``from_release``. Raises TypeError for any other object: it could claim any guarantee."""
+    if type(release) is not Release:
+        raise TypeError(f"expected a Release of a mechanism, not {type(release).__name__}.")
+    return release.value
 
 
 def make(cls: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:

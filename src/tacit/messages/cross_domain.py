@@ -21,7 +21,7 @@ from tacit.checks import keep, whole
 from tacit.errors import InvalidMessage, UnknownName
 from tacit.files import OWNER_ONLY, draft
 from tacit.guarantees import Guarantee, LossKind, Release, delta_of_gaussian, epsilon_of_rho
-from tacit.messages.codec import Form, Message, Promise, Real, ReleaseOnly, make, read, read_guarantee
+from tacit.messages.codec import Form, Message, Promise, Real, ReleaseOnly, make, read, read_guarantee, value_of
 from tacit.messages.items import Item, Items, checked_items, index_of, indices_of, known_ratings
 from tacit.models.cross_domain.transfer import MOST_DIRECTIONS, Offsets, Transfer
 from tacit.models.cross_domain.transfer_models import NONE, Bridge, FactorPosterior, HonestXMap
@@ -72,7 +72,7 @@ class TransferModel(metaclass=ReleaseOnly):
         cls, release: Release[Transfer], source: Iterable[Item], target: Iterable[Item]
     ) -> "TransferModel":
         """The message of a release: noisy moments, mapped to a model."""
-        return make(cls, tuple(source), tuple(target), release.value, release.guarantee)
+        return make(cls, tuple(source), tuple(target), value_of(release), release.guarantee)
 
     @property
     def kind(self) -> str:
@@ -202,7 +202,7 @@ class Replacements(Message, metaclass=ReleaseOnly):
         scale: tuple[float, float],
     ) -> "Replacements":
         """The message of a release: indices into ``target``, one for each item of ``source``."""
-        return make(cls, tuple(source), tuple(target), tuple(release.value.tolist()), scale, release.guarantee)
+        return make(cls, tuple(source), tuple(target), tuple(value_of(release).tolist()), scale, release.guarantee)
 
     def replacement(self, item: Any) -> Item:
         """The target item that stands in for a source item of the list."""

@@ -31,7 +31,7 @@ from tacit.checks import keep
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.guarantees import Guarantee, Neighbours, Release, metric, nothing
 from tacit.guarantees.arithmetic import up
-from tacit.messages.codec import Form, Message, Real, ReleaseOnly, Schema, Wire, closed, make, read, schema_of
+from tacit.messages.codec import Form, Message, Real, ReleaseOnly, Schema, Wire, closed, make, read, schema_of, value_of
 from tacit.models.multi_selection import LinearMap, PrincipalComponents
 
 __all__ = [
@@ -145,10 +145,11 @@ class Signal(Message, metaclass=ReleaseOnly):
         Raises InvalidParameter if the release was drawn under another guarantee than eta stands for. Steps beyond 2^30 are
         clipped: a function of the release alone, which costs nothing.
         """
-        step, promised = release.value.step, release.guarantee
+        grid, promised = value_of(release), release.guarantee
+        step = grid.step
         if step.numerator != 1 or step.denominator.bit_count() != 1:
             raise InvalidParameter("the step of a signal's grid must be 1, 1/2, 1/4, ...")
-        steps = np.clip(release.value.steps, -MOST_STEPS, MOST_STEPS)
+        steps = np.clip(grid.steps, -MOST_STEPS, MOST_STEPS)
         signal = make(
             cls, steps, step.denominator.bit_length() - 1, exact_eta(eta), simulated=promised.promises_nothing
         )

@@ -35,6 +35,7 @@ from tacit.messages.codec import (
     digits,
     make,
     read,
+    value_of,
 )
 from tacit.messages.values import text
 
@@ -277,7 +278,7 @@ class Impression(Message, metaclass=ReleaseOnly):
     @classmethod
     def from_release(cls, release: Release[tuple[int, ...]], offer: Offer) -> "Impression":
         """The message of a release: indices of candidates."""
-        return make(cls, offer.token, tuple(offer.candidates[index].item for index in release.value))
+        return make(cls, offer.token, tuple(offer.candidates[index].item for index in value_of(release)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +330,7 @@ class ShuffledReport(Message, metaclass=ReleaseOnly):
         """The message of a release: the index of one candidate, chosen under the policy ``applied``."""
         if offer.batch is None:
             raise InvalidMessage("a shuffled report needs an offer of a batch.")
-        (index,) = release.value
+        (index,) = value_of(release)
         return make(cls, offer.batch.id, offer.group_under(applied), offer.candidates[index].item, token)
 
 
@@ -387,7 +388,7 @@ class Engagement(Message, metaclass=ReleaseOnly):
         """
         if not release.guarantee.promises_nothing and release.guarantee.epsilon != epsilon:
             raise InvalidMessage("the epsilon of an engagement is that of its release.")
-        return make(cls, token, release.value, epsilon)
+        return make(cls, token, value_of(release), epsilon)
 
 
 def item_name(value: object, path: str) -> str:

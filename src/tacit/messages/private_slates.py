@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.checks import keep
 from tacit.errors import InvalidMessage
 from tacit.guarantees import Release
-from tacit.messages.codec import Form, Message, Promise, ReleaseOnly, Wire, make
+from tacit.messages.codec import Form, Message, Promise, ReleaseOnly, Wire, make, value_of
 from tacit.messages.items import Item, Items, checked_items
 
 __all__ = ["Grid", "Item", "Popularity", "Similarity", "Slate"]
@@ -55,7 +55,7 @@ class Slate(Message, metaclass=ReleaseOnly):
     @classmethod
     def from_release(cls, release: Release[NDArray[np.int64]], ids: NDArray[Any], route: str) -> "Slate":
         """The message of a release: indices into the list of ids."""
-        indices = np.sort(np.asarray(release.value))
+        indices = np.sort(np.asarray(value_of(release)))
         return make(cls, tuple(ids[indices].tolist()), route, release.guarantee)
 
     @classmethod
@@ -146,7 +146,8 @@ class Popularity(Message, metaclass=ReleaseOnly):
     @classmethod
     def from_release(cls, release: Release[Grid], ids: NDArray[Any]) -> "Popularity":
         """The message of a release."""
-        return make(cls, tuple(ids.tolist()), _clipped(release.value.steps), release.value.step, release.guarantee)
+        grid = value_of(release)
+        return make(cls, tuple(ids.tolist()), _clipped(grid.steps), grid.step, release.guarantee)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,7 +190,8 @@ class Similarity(Message, metaclass=ReleaseOnly):
     @classmethod
     def from_release(cls, release: Release[Grid], ids: NDArray[Any]) -> "Similarity":
         """The message of a release."""
-        return make(cls, tuple(ids.tolist()), _clipped(release.value.steps), release.value.step, release.guarantee)
+        grid = value_of(release)
+        return make(cls, tuple(ids.tolist()), _clipped(grid.steps), grid.step, release.guarantee)
 
 
 def _clipped(steps: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from tacit.errors import InvalidGuarantee, InvalidModel, InvalidParameter
 from tacit.files import OWNER_ONLY, draft
 from tacit.guarantees import ONE_USER, Guarantee, Release, compose, nothing, pure
 from tacit.guarantees.composition import parallel
-from tacit.messages.codec import ReleaseOnly, make
+from tacit.messages.codec import ReleaseOnly, make, value_of
 from tacit.models.features import FeatureSpace, FoldedTaste, GenreProfile
 from tacit.models.items import Items
 from tacit.models.scorers import FactorScorer, OnnxScorer, RatingNetwork, Scorer, TwoTower
@@ -237,7 +237,7 @@ class LookAlikes(metaclass=ReleaseOnly):
     @classmethod
     def from_release(cls, release: Release[tuple[NDArray[Any], NDArray[Any]]]) -> "LookAlikes":
         """The message of a release: rows of features, and the size of each."""
-        rows, sizes = release.value
+        rows, sizes = value_of(release)
         return make(cls, rows, sizes, release.guarantee)
 
     @classmethod

@@ -8,11 +8,14 @@ import pytest
 
 from tacit.entity import Entity, federated_prototypes
 from tacit.errors import (
+    InvalidGuarantee,
     InvalidParameter,
 )
+from tacit.guarantees import ONE_USER, pure
 from tacit.ledger import Budget, PrivacyLedger
 from tacit.mechanisms import SystemNoise
 from tacit.messages.federated_prototypes import public_of
+from tests.releases import release_of
 from tests.unit.entity.runs import KINDS
 from tests.unit.federated_world import ITEMS, USERS, key_of, no_rows, refusal, rows_of
 
@@ -112,3 +115,10 @@ def test_the_noise_of_a_share_is_the_stated_one(made: Any) -> None:
 def test_refusals_have_stable_codes(made: Any) -> None:
     world = made("tree")
     assert refusal(world.entity("a", no_rows).answer, b"x") == "invalid-message"
+
+
+def test_an_upload_that_promises_less_than_was_charged_is_not_sent() -> None:
+    charged, drawn = pure(0.5, ONE_USER), pure(1.0, ONE_USER)
+    upload = federated_prototypes.Upload(charged, lambda rows: release_of({"steps": rows}, drawn))
+    with pytest.raises(InvalidGuarantee, match="promises more"):
+        upload.released(np.zeros(1))  # type: ignore[arg-type]

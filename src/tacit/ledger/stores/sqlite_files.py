@@ -9,7 +9,6 @@ cannot be closed while somebody uses it; if one is open, the child may not use t
 import os
 import sqlite3
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from urllib.parse import quote
 from weakref import WeakSet
 
 from tacit.errors import LedgerDamaged, LedgerError, LedgerExists, LedgerMissing, LedgerUnavailable
+from tacit.files import OWNER_ONLY, draft_new
 from tacit.ledger.stores.interface import (
     MIGRATIONS,
     VERSION,
@@ -231,25 +231,20 @@ def _put(path: Path, fill: Callable[[sqlite3.Connection], object]) -> None:
         raise LedgerMissing(f"the folder {path.parent} does not exist; a ledger can only be created in one that does.")
     if path.exists():
         _refuse_existing(path)
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
-        with named(path):
-            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            with closing(connect(draft, mode="rw")) as connection:
-                fill(connection)
-            _sync(draft)
+        with named(path), draft_new(path, mode=OWNER_ONLY) as temporary:
             try:
-                os.link(draft, path)  # unlike a rename, it never replaces another file
-            except FileExistsError:
-                _refuse_existing(path)
-            _sync(path.parent)
+                with closing(connect(temporary, mode="rw")) as connection:
+                    fill(connection)
+            finally:
+                for ending in ("-wal", "-shm"):
+                    temporary.with_name(temporary.name + ending).unlink(missing_ok=True)
+    except FileExistsError:
+        _refuse_existing(path)
     except OSError as problem:
         raise LedgerUnavailable(
             f"a ledger cannot be created at {path} ({problem.strerror}). Name another place."
         ) from problem
-    finally:
-        for ending in ("", "-wal", "-shm"):
-            draft.with_name(draft.name + ending).unlink(missing_ok=True)
 
 
 def _refuse_existing(path: Path) -> NoReturn:
@@ -259,14 +254,6 @@ def _refuse_existing(path: Path) -> NoReturn:
     except LedgerMissing:
         raise LedgerExists(f"{path} exists and is not a ledger; name a file that does not exist yet.") from None
     raise LedgerExists(f"{path} already holds a ledger. Open it, or name another file.")
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class Forkable(Protocol):
