@@ -215,12 +215,6 @@ def value(
     return _values(prior, positive("epsilon", epsilon), min(whole("most_d", most_d, least=1), prior.size))
 
 
-def prior_draws(public: ArrayLike, spread: Spread | Tastes, *, bids: ArrayLike | None = None) -> Floats:
-    """The draws of the prior: a row for each candidate, whose mean is its public score."""
-    prior = prior_of(public, spread, bids)
-    return prior.draws(0, prior.size)
-
-
 def prior_of(public: ArrayLike, spread: Spread | Tastes, bids: ArrayLike | None) -> Prior | TastePrior:
     """The prior of these candidates, from a spread or from tastes."""
     return TastePrior(public, spread, bids) if isinstance(spread, Tastes) else Prior(public, spread, bids)

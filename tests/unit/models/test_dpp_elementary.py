@@ -8,6 +8,7 @@ import pytest
 
 from tacit.models.dpp import laws
 from tacit.models.dpp.laws import NONE, RngCoins, choose, from_words, log_elementary, log_table
+from tests.unit.models.subset_laws import all_subsets, dpp_law
 
 
 class Scripted:
@@ -117,9 +118,9 @@ def test_laws_of_a_small_kernel() -> None:
     kernel = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
     for exact in (False, True):
         assert laws.k_dpp_law(kernel, 2, exact=exact) == pytest.approx([3 / 7, 2 / 7, 2 / 7], abs=1e-12)
-        assert laws.dpp_law(kernel, exact=exact) == pytest.approx(np.array([1, 2, 2, 1, 3, 2, 2, 3]) / 16, abs=1e-12)
+        assert dpp_law(kernel, exact=exact) == pytest.approx(np.array([1, 2, 2, 1, 3, 2, 2, 3]) / 16, abs=1e-12)
     assert laws.subsets(3, 2) == [(0, 1), (0, 2), (1, 2)]
-    assert laws.all_subsets(3) == [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
+    assert all_subsets(3) == [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
 
 
 def test_weights_multiply_the_determinants() -> None:

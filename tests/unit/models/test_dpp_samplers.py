@@ -12,6 +12,7 @@ from tacit.models.dpp import laws, projection, samplers
 from tacit.models.dpp.laws import NONE, RngCoins
 from tacit.models.dpp.projection import draw_indices, projection_sample, spectrum
 from tacit.models.dpp.samplers import DenseSampler, SplitSampler, UnconstrainedSampler, fill
+from tests.unit.models.subset_laws import all_subsets, dpp_law
 from tests.unit.models.test_dpp_elementary import Scripted
 
 SMALL = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
@@ -142,7 +143,7 @@ def test_a_determinant_that_rounding_makes_negative_or_0_is_a_probability_of_0(r
     squares = np.square(row)
     assert laws.k_dpp_law(kernel, 2) == pytest.approx([0.0, *(squares / squares.sum())], abs=1e-12)
     assert laws.k_dpp_law(kernel, 2)[0] == 0.0
-    every = dict(zip(laws.all_subsets(3), laws.dpp_law(kernel).tolist(), strict=True))
+    every = dict(zip(all_subsets(3), dpp_law(kernel).tolist(), strict=True))
     assert every[(0, 1)] == 0.0
     assert np.isfinite(list(every.values())).all()
 

@@ -16,9 +16,9 @@ from tacit.models.private_selection import (
     Tastes,
     choose,
     choose_many,
-    prior_draws,
     value,
 )
+from tests.unit.models.prior import prior_draws
 
 CLICKS = np.array([0.2, 0.11, 0.1, 0.1, 0.04, 0.01])
 BIDS = np.array([0.5, 3.0, 1.0, 0.125, 2.0, 0.7])

@@ -41,11 +41,6 @@ def k_dpp_law(kernel: Floats, k: int, log_weights: Floats | None = None, *, exac
     return law_of_logs(logs)
 
 
-def dpp_law(kernel: Floats, *, exact: bool = False) -> Floats:
-    """P(Y) = det L_Y / det(I + L) over subsets of every size, in the order of `all_subsets`."""
-    return law_of_logs(np.concatenate([log_determinants(kernel, k, exact=exact) for k in range(len(kernel) + 1)]))
-
-
 @np.errstate(all="ignore")  # an underflow may be private: no numpy setting of the caller may turn it into an error
 def law_of_logs(logs: Floats) -> Floats:
     """Probabilities proportional to the exponentials of ``logs``."""
@@ -88,11 +83,6 @@ def _exact_log_determinant(part: Floats) -> float:
 def subsets(n: int, k: int) -> list[tuple[int, ...]]:
     """All subsets of k of the items 0 .. n-1, in lexicographic order."""
     return list(combinations(range(n), k))
-
-
-def all_subsets(n: int) -> list[tuple[int, ...]]:
-    """All subsets of the items 0 .. n-1: smaller ones first, then in lexicographic order."""
-    return [subset for k in range(n + 1) for subset in combinations(range(n), k)]
 
 
 def _members(n: int, k: int) -> Ints:
