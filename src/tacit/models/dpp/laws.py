@@ -208,20 +208,6 @@ def log_table(log_values: Floats, k: int) -> Floats:
     return table
 
 
-def log_elementary(log_values: Floats, k: int) -> Floats:
-    """log e_0 .. log e_k of the values whose logarithms are given; -inf if the polynomial is 0."""
-    values = np.asarray(log_values, dtype=np.float64)
-    values = values[values > -np.inf]
-    logs = np.full(k + 1, -np.inf)
-    logs[0] = 0.0
-    running = np.zeros(values.size)
-    for r in range(1, min(k, values.size) + 1):
-        sums = np.logaddexp.accumulate(values + running)
-        logs[r] = sums[-1]
-        running = np.concatenate(([-np.inf], sums[:-1]))
-    return logs
-
-
 def choose(table: Floats, sizes: Ints, coins: Coins) -> Ints:
     """For each size j, a set C of j of the values with probability prod_C x / e_j; shorter rows end in `NONE`.
 
