@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tacit.device import Choice, Device, Limits
-from tacit.device.private_selection import LEAST_EPSILON, epsilon_of, mechanism_of, probabilities, select
+from tacit.device.private_selection import LEAST_EPSILON, guarantee_of, mechanism_of, probabilities, select
 from tacit.errors import InvalidMessage, InvalidParameter
 from tacit.ledger import Budget
 from tacit.messages.private_selection import Bounding, Candidate, Impression, Offer, Policy, Rule
@@ -105,7 +105,7 @@ def test_every_offer_gets_items_of_it_within_the_limits_and_the_budget(
         return
     assert len(set(choice.items)) == offer.policy.slots
     assert set(choice.items) <= set(offer.items)
-    cost = epsilon_of(offer.policy, [one.public_score for one in offer.candidates])
+    cost = guarantee_of(offer.policy, [one.public_score for one in offer.candidates]).epsilon
     applies = offer.policy.rule is not Rule.GREEDY or offer.policy.m == 1
     fits = (cost == 0.0 or LEAST_EPSILON <= cost <= 2.0) and math.ceil(cost * 1e9) / 1e9 <= left + 1e-12
     if offer.policy.rule is Rule.GREEDY:
@@ -181,7 +181,7 @@ def test_no_two_private_states_are_told_apart_by_more_than_epsilon(
 ) -> None:
     public = sorted(public, reverse=True)
     try:
-        epsilon = epsilon_of(policy, public)
+        epsilon = guarantee_of(policy, public).epsilon
     except InvalidParameter:
         return
     if policy.slots > 1 or policy.rule in (Rule.LAPLACE, Rule.GREEDY):  # Laplace's law is a sum of too many terms here

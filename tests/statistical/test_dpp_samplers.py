@@ -16,6 +16,7 @@ from tacit.models.dpp.laws import Coins, RngCoins, choose, log_table
 from tacit.models.dpp.projection import projection_samples
 from tacit.models.dpp.samplers import DenseSampler, SplitSampler, UnconstrainedSampler, fill
 from tests.contracts.mechanism import ALARM, chi_square
+from tests.unit.models.subset_laws import all_subsets, dpp_law
 
 pytestmark = pytest.mark.statistical
 N = 7
@@ -120,9 +121,9 @@ def test_subsets_of_any_size_have_the_law_of_the_kernel_and_no_other(scanned: bo
     rows, coins = rows_of("plain"), RngCoins(rng)
     sampler = UnconstrainedSampler(rows, SIGMA, scan=scanned)
     counts = counted(sampler.draw_many(DRAWS, coins))
-    everything = laws.all_subsets(N)
-    assert chi_square(counts, by_bits(everything, laws.dpp_law(kernel_of(rows), exact=True))) > REFUSED
-    assert chi_square(counts, by_bits(everything, laws.dpp_law(kernel_of(rows, 1.2 * SIGMA)))) < ALARM
+    everything = all_subsets(N)
+    assert chi_square(counts, by_bits(everything, dpp_law(kernel_of(rows), exact=True))) > REFUSED
+    assert chi_square(counts, by_bits(everything, dpp_law(kernel_of(rows, 1.2 * SIGMA)))) < ALARM
 
 
 def test_more_rounds_of_proposals_do_not_move_the_law(

@@ -10,6 +10,7 @@ import pytest
 from tacit.audit.distribution import lattice_p_value
 from tacit.mechanisms.samplers import integers
 from tests.contracts.mechanism import ALARM, chi_square
+from tests.unit.mechanisms.reference import rounded_gaussian_tail
 
 pytestmark = pytest.mark.statistical
 DRAWS = 200_000
@@ -22,7 +23,7 @@ def test_draws_have_the_law_and_no_other(variance: Fraction, noise: Any) -> None
     draws = integers.sample_rounded_gaussian(variance, DRAWS, noise)
 
     def fit(other: Fraction) -> float:
-        return lattice_p_value(draws, lambda n: integers.rounded_gaussian_tail(-n, other))
+        return lattice_p_value(draws, lambda n: rounded_gaussian_tail(-n, other))
 
     assert fit(variance) > ALARM
     assert fit(variance * Fraction(9, 10)) < ALARM

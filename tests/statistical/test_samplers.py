@@ -15,7 +15,6 @@ from tacit.mechanisms.samplers.coins import (
     exponential_bounds,
     exponential_coins,
     few_exponential_coins,
-    geometric,
     logistic_bounds,
 )
 from tacit.mechanisms.samplers.subsets import choose, choose_one
@@ -161,18 +160,13 @@ def test_discrete_gaussian_agrees_with_opendp(deviation: float, noise: Any) -> N
     assert two_sample(integers.sample_discrete_gaussian(Fraction(deviation * 1.2) ** 2, 50_000, noise), theirs) < ALARM
 
 
-# --- coins, geometric numbers, choices, uniform numbers
+# --- coins, choices, uniform numbers
 
 
 @pytest.mark.parametrize("p", [Fraction(1, 3), Fraction(1, 1000), Fraction(999, 1000)])
-def test_rational_coins_and_geometric_numbers_have_their_law(p: Fraction, noise: Any) -> None:
+def test_rational_coins_have_their_law(p: Fraction, noise: Any) -> None:
     heads = int(bernoulli(p, DRAWS, noise).sum())
     assert chi_square(np.array([heads, DRAWS - heads]), np.array([float(p), 1 - float(p)])) > ALARM
-    most = min(60, int(5 / p))
-    failures = np.minimum(geometric(p, 20_000, noise), most)
-    law = float(p) * (1 - float(p)) ** np.arange(most + 1)
-    law[-1] = (1 - float(p)) ** most
-    assert chi_square(np.bincount(failures, minlength=most + 1), law) > ALARM
 
 
 @pytest.mark.parametrize("guard", [2.0**-44, 1.0])

@@ -11,11 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidMessage, MissingExtra, UnknownName
+from tacit.errors import InvalidMessage, UnknownName
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.messages import values
 from tacit.messages.multi_selection import GRID_BITS, MOST_DIMENSION, ModelKind, Reply
-from tacit.messages.private_selection import KEY_DIGITS, NONCE_BYTES, IssuedToken, Offer, TokenRequest, item_name
+from tacit.messages.private_selection import (
+    KEY_DIGITS,
+    NONCE_BYTES,
+    IssuedToken,
+    Offer,
+    TokenRequest,
+    item_name,
+    ristretto,
+)
 from tacit.models.features import GenreProfile
 from tacit.models.items import Items
 from tacit.models.multi_selection import LinearMap
@@ -195,7 +203,7 @@ class BlindToken:
         """
         evaluated = bytes.fromhex(issued.evaluated)
         try:
-            output: bytes = self._client.finalize(_voprf().VerifiableOutput.deserialize(evaluated), self._key)
+            output: bytes = self._client.finalize(ristretto().VerifiableOutput.deserialize(evaluated), self._key)
         except ValueError:
             raise InvalidMessage("the issued token was not made with the key that the offer publishes.") from None
         return (self._nonce + output).hex()
@@ -217,7 +225,7 @@ def blind(offer: Offer, noise: Noise = SYSTEM_NOISE) -> BlindToken:
     """
     if offer.batch is None or len(offer.batch.key) != KEY_DIGITS:
         raise InvalidMessage("only offers of a batch with a published key have blind tokens.")
-    voprf = _voprf()
+    voprf = ristretto()
     try:
         key = voprf.PublicKey.deserialize(bytes.fromhex(offer.batch.key))
     except ValueError:
@@ -225,11 +233,3 @@ def blind(offer: Offer, noise: Noise = SYSTEM_NOISE) -> BlindToken:
     nonce = noise.draw(NONCE_BYTES)
     client, blinded = voprf.Client.blind(nonce)  # with the operating system's entropy
     return BlindToken(TokenRequest(offer.token, blinded.serialize().hex()), nonce, client, key)
-
-
-def _voprf() -> Any:
-    try:
-        from voprf import ristretto
-    except ImportError:
-        raise MissingExtra("blind tokens need the package voprf: pip install 'tacit[tokens]'.") from None
-    return ristretto

@@ -437,11 +437,6 @@ def probabilities(policy: Policy, scores: ArrayLike, public: Sequence[float]) ->
     return law
 
 
-def epsilon_of(policy: Policy, public: Sequence[float]) -> float:
-    """The cost of one selection: 0 if private scores have no influence, infinity if nothing is promised."""
-    return guarantee_of(policy, public).epsilon
-
-
 def guarantee_of(policy: Policy, public: Sequence[float]) -> Guarantee:
     """The guarantee of one selection, computed from the mechanism. No number of an offer is trusted."""
     mechanism = mechanism_of(policy, public)

@@ -284,7 +284,6 @@ def gaussian_claim(name: str, mu: float, delta: float) -> Guarantee:
 
 
 MOST_COLUMNS = 1 << 12  # the matrix of floats then takes 134 MB
-LARGEST_ENTRY = 1 << 13  # of a row
 _DENSE_CELLS = 1 << 20  # of a dense table at a time
 _USERS = 1 << 26  # products of 2^26 each: their sums stay below 2^52, where every whole number is a float
 _COLUMNS = 128  # of the matrix at a time

@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 from msgspec import Meta, Struct
 
-from tacit.errors import InvalidMessage
+from tacit.errors import InvalidMessage, MissingExtra
 from tacit.guarantees import Release
 from tacit.messages.codec import (
     Form,
@@ -397,6 +397,15 @@ def item_name(value: object, path: str) -> str:
     if not item.isprintable():
         raise InvalidMessage(f"expected a text without line breaks or control characters at {path}.")
     return item
+
+
+def ristretto() -> Any:
+    """What works out blind tokens (`PRIMITIVE`), on a device and at a server alike."""
+    try:
+        from voprf import ristretto
+    except ImportError:
+        raise MissingExtra("blind tokens need the package voprf: pip install 'tacit[tokens]'.") from None
+    return ristretto
 
 
 def _with_float_bits(value: Any) -> Any:

@@ -167,8 +167,3 @@ def classes_of(vectors: NDArray[Any]) -> Classes:
     rank = np.empty(first.size, dtype=np.int32)
     rank[np.argsort(first, kind="stable")] = np.arange(first.size, dtype=np.int32)  # number by smallest member
     return Classes(rank[inverse.reshape(-1)])
-
-
-def each_alone(n_items: int) -> Classes:
-    """A class for every item: for models that know items by name, not by features."""
-    return Classes(np.arange(n_items, dtype=np.int32))

@@ -108,30 +108,6 @@ def choose(
     return _best(_promising_values(prior, epsilon)[:, None] if most_d == 1 else _values(prior, epsilon, most_d))
 
 
-def choose_many(
-    public: ArrayLike,
-    sizes: ArrayLike,
-    spread: Spread,
-    epsilon: float,
-    *,
-    bids: ArrayLike | None = None,
-    most_d: int = 1,
-) -> list[PolicyChoice]:
-    """`choose` for each of many auctions: rows of falling scores, of which the first ``sizes`` are real."""
-    rows, counts = np.asarray(public, dtype=np.float64), np.asarray(sizes)
-    if rows.ndim != 2 or counts.shape != rows.shape[:1] or counts.dtype.kind not in "iu":
-        raise InvalidParameter("give a table of scores, and the number of real scores in each row.")
-    if rows.size and not (counts.min() >= 1 and counts.max() <= rows.shape[1]):
-        raise InvalidParameter("every row must have at least one real score, and no more than the table has columns.")
-    table = None if bids is None else np.asarray(bids, dtype=np.float64)
-    if table is not None and table.shape != rows.shape:
-        raise InvalidParameter("bids must have the shape of the scores.")
-    return [
-        choose(row[:size], spread, epsilon, bids=None if table is None else table[auction, :size], most_d=most_d)
-        for auction, (row, size) in enumerate(zip(rows, counts.tolist(), strict=True))
-    ]
-
-
 class Prior:
     """Draws of private scores from a spread, for any range of candidates at a time."""
 
@@ -213,12 +189,6 @@ def value(
     """V(m, d) for every m (a row) and d (a column), in units of the score; -inf if d is above m. ``epsilon`` is in nats."""
     prior = prior_of(public, spread, bids)
     return _values(prior, positive("epsilon", epsilon), min(whole("most_d", most_d, least=1), prior.size))
-
-
-def prior_draws(public: ArrayLike, spread: Spread | Tastes, *, bids: ArrayLike | None = None) -> Floats:
-    """The draws of the prior: a row for each candidate, whose mean is its public score."""
-    prior = prior_of(public, spread, bids)
-    return prior.draws(0, prior.size)
 
 
 def prior_of(public: ArrayLike, spread: Spread | Tastes, bids: ArrayLike | None) -> Prior | TastePrior:

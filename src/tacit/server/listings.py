@@ -46,7 +46,7 @@ class PriceRule(StrEnum):
     SECOND_PRICE_PUBLIC = "second_price_public"  # the next public score, at least the reserve
     FIRST_PRICE = "first_price"  # the listing's own public score: also reveals nothing, but rewards low bids
     FREE = "free"  # a recommendation without money
-    NOISY_PCLICK = "noisy_pclick"  # for comparison only: see `noisy_pclick_prices`
+    NOISY_PCLICK = "noisy_pclick"  # for comparison only: nobody is billed by it
 
 
 class Auction(NamedTuple):
@@ -243,23 +243,9 @@ def require_billable(rule: PriceRule | str) -> PriceRule:
     if rule is PriceRule.NOISY_PCLICK:
         raise InvalidParameter(
             "nobody is billed by noisy_pclick: it releases private probabilities, which costs epsilon beyond that of the choice, "
-            "and a ratio of two noisy probabilities is too high on average. Use second_price_public; to compare prices, call "
-            "noisy_pclick_prices."
+            "and a ratio of two noisy probabilities is too high on average. Use second_price_public."
         )
     return rule
-
-
-def noisy_pclick_prices(bids: ArrayLike, noised: ArrayLike, *, least: float = 1e-6) -> NDArray[np.float64]:
-    """Prices per click b_{r+1} p_{r+1} / p_r from noisy private probabilities. For comparison only, never for billing.
-
-    Both arrays are ordered by rank along their last axis; the last rank has no price. Noisy probabilities below ``least`` are
-    raised to it. The caller adds the noise. These prices are biased: 1/p_r is convex, so the mean of the ratio is above the
-    ratio of the means.
-    """
-    stakes = np.asarray(bids, dtype=np.float64)
-    chances = np.maximum(np.asarray(noised, dtype=np.float64), least)
-    prices: NDArray[np.float64] = stakes[..., 1:] * chances[..., 1:] / chances[..., :-1]
-    return prices
 
 
 def _whole_numbers(name: str, values: ArrayLike, most: int) -> NDArray[np.int64]:

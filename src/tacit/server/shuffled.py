@@ -21,7 +21,7 @@ from hashlib import sha256
 from json import dumps
 from typing import Any, Protocol
 
-from tacit.errors import Conflict, InvalidMessage, InvalidParameter, MissingExtra, UnknownName
+from tacit.errors import Conflict, InvalidMessage, InvalidParameter, UnknownName
 from tacit.guarantees import ONE_PROFILE, Guarantee, ShuffleCondition, amplify, nothing, pure, repeat
 from tacit.guarantees.amplification import MOST_REPORTS
 from tacit.ledger import ImpressionLedger, MailLedger, Offered, Settlement
@@ -38,6 +38,7 @@ from tacit.messages.private_selection import (
     Policy,
     Rule,
     TokenRequest,
+    ristretto,
 )
 
 N_MIN = 1000  # fewest honest reports of a group that is called amplified
@@ -286,7 +287,7 @@ class BlindTokens:
             raise InvalidParameter(
                 "a seed that outlives the process needs a durable record of issued tokens: pass issued=OnDisk(...)."
             )
-        self._seed, self._issued, self._voprf = _checked_seed(seed), issued or InMemory(), _import_voprf()
+        self._seed, self._issued, self._voprf = _checked_seed(seed), issued or InMemory(), ristretto()
         self._offer_tokens, self._evaluators = _OfferTokens(self._seed), dict[str, Any]()
 
     def key(self, scope: str) -> str:
@@ -388,11 +389,3 @@ def _checked_seed(seed: bytes | None) -> bytes:
     if not isinstance(seed, bytes) or len(seed) != SEED_BYTES:
         raise InvalidParameter(f"a seed must be {SEED_BYTES} random bytes, kept secret.")
     return seed
-
-
-def _import_voprf() -> Any:
-    try:
-        from voprf import ristretto
-    except ImportError:
-        raise MissingExtra("blind tokens need the package voprf: pip install 'tacit[tokens]'.") from None
-    return ristretto

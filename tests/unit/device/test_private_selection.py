@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from tacit.device.private_selection import (
-    epsilon_of,
     guarantee_of,
     mechanism_of,
     private_scores,
@@ -114,7 +113,7 @@ def test_noisy_rules_are_calibrated_to_their_epsilon_and_not_to_half_of_it(rule,
         low, high = (middle, high) if true_epsilon(rule, lows, width, middle) <= epsilon else (low, middle)
     law = probabilities(policy, scores, public)
     assert law == pytest.approx(closed_form(rule, bounded, low), abs=2e-6)
-    assert epsilon_of(policy, public) == epsilon
+    assert guarantee_of(policy, public).epsilon == epsilon
 
 
 def test_clipping_is_around_the_public_scores_with_the_full_width() -> None:
@@ -147,7 +146,7 @@ def test_clipping_is_around_the_public_scores_with_the_full_width() -> None:
 )
 def test_the_cost_is_that_of_the_mechanism(policy: Policy, epsilon: float) -> None:
     public = falling(P)[: policy.m]
-    assert epsilon_of(policy, public) == epsilon == policy.cost
+    assert guarantee_of(policy, public).epsilon == epsilon == policy.cost
     assert guarantee_of(policy, public).protects == ONE_PROFILE
     assert (mechanism_of(policy, public) is None) == (epsilon in (0.0, math.inf))
 
@@ -278,7 +277,7 @@ def test_small_and_large_epsilons_neither_overflow_nor_vanish(epsilon: float) ->
 
 @pytest.mark.parametrize("public", [(), (1.0,), (1.0,) * 5, (1.0, math.nan, 0.5, 0.1), (math.inf, 1.0, 0.5, 0.1)])
 def test_public_scores_are_finite_and_one_for_each_candidate(public: tuple[float, ...]) -> None:
-    for use in (mechanism_of, epsilon_of):
+    for use in (mechanism_of, guarantee_of):
         with pytest.raises(InvalidParameter):
             use(Policy(Rule.RR, 4, 1.0), public)
 

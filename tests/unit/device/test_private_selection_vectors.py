@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.device.private_selection import epsilon_of, private_scores, probabilities, select
+from tacit.device.private_selection import guarantee_of, private_scores, probabilities, select
 from tacit.errors import InvalidMessage
 from tacit.mechanisms import RandomisedResponse, TopResponse
 from tacit.messages import private_selection as messages
@@ -81,7 +81,7 @@ def test_costs(case: dict[str, Any]) -> None:
     policy = Policy.from_json(case["policy"])
     epsilon = math.inf if case["epsilon"] == "inf" else case["epsilon"]
     assert policy.cost == epsilon
-    assert epsilon_of(policy, (0.0,) * policy.m) == epsilon
+    assert guarantee_of(policy, (0.0,) * policy.m).epsilon == epsilon
 
 
 @each("groups")

@@ -10,7 +10,7 @@ from tacit.data import synthetic
 from tacit.evaluation.effort import Effort
 from tacit.evaluation.multi_selection import look_alikes
 from tacit.evaluation.multi_selection.fitting import Trained, store_of
-from tacit.evaluation.multi_selection.look_alikes import AGAINST, look_alike_rows, releases, with_look_alikes
+from tacit.evaluation.multi_selection.look_alikes import AGAINST, look_alike_rows, releases
 from tacit.evaluation.multi_selection.plan import plan
 from tacit.evaluation.multi_selection.population import Population, population
 from tacit.evaluation.multi_selection.trials import bench, run
@@ -92,7 +92,7 @@ def test_releases_are_private_prototypes_and_equal_for_equal_seeds(people: Popul
 
 def test_a_store_with_released_look_alikes_weighs_them(people: Population, fitted: Trained) -> None:
     made = PrivateLookAlikes(epsilon=1.0, count=50).around(genre_centre(people.space), people.space)
-    store = with_look_alikes(fitted.store, made)
+    store = fitted.store.with_look_alikes(made)
     assert store.look_alike_sizes is not None
     assert len(store.look_alikes) == 50
     assert store.look_alikes_guarantee.epsilon == 0.0

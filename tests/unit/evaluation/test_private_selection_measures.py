@@ -23,6 +23,7 @@ from tacit.evaluation.private_selection.rules import (
     banded,
     by_click,
     by_value,
+    choose_many,
     clipped_noise,
     scaled_noise,
 )
@@ -30,6 +31,7 @@ from tacit.evaluation.private_selection.selection_laws import box_loss, permute_
 from tacit.evaluation.private_selection.sweep import swept
 from tacit.evaluation.private_selection.sweep_claims import crossing, recovered
 from tacit.evaluation.private_selection.worlds import World, simulated
+from tacit.models.private_selection import Spread, choose
 
 BIDS = np.array([[2.0, 1.5, 4.0, 0.5]])
 PUBLIC = np.array([[0.05, 0.08, 0.02, 0.10]])
@@ -128,3 +130,15 @@ def test_infinite_epsilon_is_greedy_unless_scores_are_clipped() -> None:
     assert last < first
     assert recovered(one, np.inf).value == pytest.approx(1.0)
     assert recovered(one, 5.0).value < 1.0
+
+
+def test_many_auctions_are_chosen_as_one_by_one() -> None:
+    rng = np.random.default_rng(2)
+    sizes = rng.integers(1, 9, 40)
+    table = -np.sort(-rng.random((40, 8)) * 0.2, axis=1)
+    bids = rng.lognormal(size=(40, 8)) + 0.3
+    expected = [choose(row[:size], Spread(), 1.5, bids=bid[:size], most_d=2)
+                for row, bid, size in zip(table, bids, sizes, strict=True)]  # fmt: skip
+    assert choose_many(table, sizes, Spread(), 1.5, bids=bids, most_d=2) == expected
+    table[:, -1] = np.where(sizes < 8, np.nan, table[:, -1])  # what stands beyond a row's size is never read
+    assert choose_many(table, sizes, Spread(), 1.5, bids=bids, most_d=2) == expected

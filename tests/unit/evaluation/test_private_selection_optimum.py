@@ -19,7 +19,8 @@ from tacit.evaluation.private_selection.priors import (
     unequal_spreads,
 )
 from tacit.evaluation.private_selection.worlds import simulated
-from tacit.models.private_selection import Spread, choose, prior_draws
+from tacit.models.private_selection import Spread, choose
+from tests.unit.models.prior import prior_draws
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 5.0])

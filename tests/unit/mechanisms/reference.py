@@ -13,6 +13,7 @@ from typing import Any
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 _MP = mpmath.MPContext()
 _MP.dps = 60
@@ -217,3 +218,8 @@ def sample_discrete_gaussian(variance: Fraction, noise: Any) -> int:
         y = sample_discrete_laplace(Fraction(t), noise)
         if bernoulli_exp((abs(y) - variance / t) ** 2 / (2 * variance), noise):
             return y
+
+
+def rounded_gaussian_tail(k: NDArray[np.int64] | int, variance: Fraction) -> NDArray[np.float64]:
+    """P(N >= k)."""
+    return np.asarray(ndtr((0.5 - np.asarray(k, dtype=np.float64)) / math.sqrt(variance)))

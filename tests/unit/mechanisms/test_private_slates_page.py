@@ -15,9 +15,10 @@ from tacit.mechanisms.slates import (
     published_sigma_for,
     subset_epsilon,
 )
-from tacit.models.dpp.laws import all_subsets, dpp_law, k_dpp_law, subsets
+from tacit.models.dpp.laws import k_dpp_law, subsets
 from tests.contracts.mechanism import log_ratio
 from tests.unit.mechanisms.slate_bounds import frobenius_epsilon
+from tests.unit.models.subset_laws import all_subsets, dpp_law
 
 Floats = NDArray[np.float64]
 

@@ -12,6 +12,7 @@ from tacit.errors import InvalidParameter
 from tacit.mechanisms.noise import ReplayedNoise
 from tacit.mechanisms.samplers import integers
 from tacit.mechanisms.samplers.integers import LEAST_TAIL, MARGIN, MOST_SD, decide, tail_bounds
+from tests.unit.mechanisms.reference import rounded_gaussian_tail
 from tests.unit.mechanisms.scripted import ScriptedNoise, further, native
 
 MP = mpmath.MPContext()
@@ -145,7 +146,7 @@ def test_the_law_is_that_of_a_rounded_normal(variance: Fraction) -> None:
     assert law.sum() == pytest.approx(1.0, abs=1e-12)
     np.testing.assert_array_equal(law, law[::-1])
     np.testing.assert_allclose(
-        integers.rounded_gaussian_tail(k[:-1], variance) - integers.rounded_gaussian_tail(k[1:], variance),
+        rounded_gaussian_tail(k[:-1], variance) - rounded_gaussian_tail(k[1:], variance),
         law[:-1],
         atol=1e-15,
     )

@@ -32,6 +32,8 @@ from tests.unit.mechanisms.transfer_tables import (
     slow_pairs,
 )
 
+LARGEST_ENTRY = CLIP // COARSE  # of a row
+
 # --- what is added up
 
 
@@ -77,10 +79,8 @@ def test_stretches_of_a_long_table_give_the_same_sums(
 def test_dense_and_sparse_products_are_the_same_whole_numbers(
     diagonal: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cells = rng.integers(-rating_rows.LARGEST_ENTRY, rating_rows.LARGEST_ENTRY + 1, (500, 140)) * (
-        rng.random((500, 140)) < 0.3
-    )
-    cells[:, 7] = rating_rows.LARGEST_ENTRY
+    cells = rng.integers(-LARGEST_ENTRY, LARGEST_ENTRY + 1, (500, 140)) * (rng.random((500, 140)) < 0.3)
+    cells[:, 7] = LARGEST_ENTRY
     table = sparse.csr_array(cells)
     exact = (cells.T @ cells)[np.triu_indices(140, 0 if diagonal else 1)]
     monkeypatch.setattr(rating_rows, "_CELLS", 140 * 64)
@@ -93,8 +93,8 @@ def test_dense_and_sparse_products_are_the_same_whole_numbers(
 
 
 def test_floats_hold_the_largest_sum_of_products() -> None:
-    assert rating_rows._USERS * rating_rows.LARGEST_ENTRY**2 <= 1 << 53
-    assert CLIP // COARSE == rating_rows.LARGEST_ENTRY
+    assert rating_rows._USERS * LARGEST_ENTRY**2 <= 1 << 53
+    assert LARGEST_ENTRY == 1 << 13  # as the documentation of product_sums says
 
 
 def test_sparse_products_are_taken_where_they_are_faster(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from tacit.errors import InvalidModel, MixedUnits
 from tacit.guarantees import ONE_USER, ONE_USER_REPLACED, approximate, nothing, pure
 from tacit.messages.store import SCORERS, SPACES, Store, digest
 from tacit.models.features import FoldedTaste, GenreProfile
-from tacit.models.items import Classes, Items, each_alone
+from tacit.models.items import Classes, Items
 from tacit.models.scorers import FactorScorer, OnnxScorer, RatingNetwork, TwoTower
 from tacit.models.scorers import two_tower_shapes as shapes
 from tests.releases import changed, message_of
@@ -197,7 +197,7 @@ class TestSaving:
 class Constant:
     kind: ClassVar[str] = "constant"
     dimension: int = 38
-    classes: Classes = each_alone(25)  # noqa: RUF009 (it is immutable)
+    classes: Classes = Classes(np.arange(25, dtype=np.int32))  # noqa: RUF009 (it is immutable)
 
     def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         return np.ones((len(features), len(items)), dtype=np.float32)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tacit.models.items import classes_of, each_alone
+from tacit.models.items import classes_of
 
 
 def test_classes_are_numbered_by_their_smallest_item_and_members_ascend() -> None:
@@ -29,9 +29,3 @@ def test_classes_equal_a_grouping_by_hand() -> None:
         assert classes.members[classes.starts[number] : classes.starts[number + 1]].tolist() == members
         assert classes.first[number] == members[0]
         assert set(classes.of[members].tolist()) == {number}
-
-
-def test_each_alone_is_a_class_for_each_item() -> None:
-    classes = each_alone(4)
-    assert classes.of.tolist() == classes.members.tolist() == classes.first.tolist() == [0, 1, 2, 3]
-    assert classes.sizes.tolist() == [1, 1, 1, 1]

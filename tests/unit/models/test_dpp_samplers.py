@@ -10,8 +10,9 @@ from scipy import sparse
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.models.dpp import laws, projection, samplers
 from tacit.models.dpp.laws import NONE, RngCoins
-from tacit.models.dpp.projection import draw_indices, projection_sample, spectrum
+from tacit.models.dpp.projection import draw_indices, projection_samples, spectrum
 from tacit.models.dpp.samplers import DenseSampler, SplitSampler, UnconstrainedSampler, fill
+from tests.unit.models.subset_laws import all_subsets, dpp_law
 from tests.unit.models.test_dpp_elementary import Scripted
 
 SMALL = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
@@ -142,7 +143,7 @@ def test_a_determinant_that_rounding_makes_negative_or_0_is_a_probability_of_0(r
     squares = np.square(row)
     assert laws.k_dpp_law(kernel, 2) == pytest.approx([0.0, *(squares / squares.sum())], abs=1e-12)
     assert laws.k_dpp_law(kernel, 2)[0] == 0.0
-    every = dict(zip(laws.all_subsets(3), laws.dpp_law(kernel).tolist(), strict=True))
+    every = dict(zip(all_subsets(3), dpp_law(kernel).tolist(), strict=True))
     assert every[(0, 1)] == 0.0
     assert np.isfinite(list(every.values())).all()
 
@@ -264,6 +265,11 @@ def test_samplers_do_not_show_what_they_hold() -> None:
 # --- the chain rule, the proposals, the filling
 
 
+def chain_rule(basis: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+    """The items that these coins draw from orthonormal columns."""
+    return projection_samples(basis.T, np.arange(basis.shape[1])[None, :], Scripted(uniforms))[0]
+
+
 def test_chain_rule_has_its_law_on_a_grid_of_coins() -> None:
     basis = np.linalg.qr(np.random.default_rng(2).normal(size=(4, 2)))[0]
     cells = 60
@@ -271,7 +277,7 @@ def test_chain_rule_has_its_law_on_a_grid_of_coins() -> None:
     seen = np.zeros((4, 4))
     for first in middles:
         for second in middles:
-            seen[tuple(projection_sample(basis, Scripted(np.array([first, second]))))] += 1.0 / cells**2
+            seen[tuple(np.sort(chain_rule(basis, np.array([first, second]))))] += 1.0 / cells**2
     for one, other in laws.subsets(4, 2):
         assert seen[one, other] == pytest.approx(np.linalg.det(basis[[one, other]]) ** 2, abs=2.0 / cells)
 
@@ -279,9 +285,7 @@ def test_chain_rule_has_its_law_on_a_grid_of_coins() -> None:
 def test_chain_rule_never_repeats_an_item_for_what_rounding_leaves_of_it() -> None:
     for seed in range(300):
         basis = np.linalg.qr(np.random.default_rng(seed).normal(size=(5, 3)))[0]
-        items = projection_sample(
-            basis, Scripted(np.full(3, 2.0**-53))
-        )  # coins that take the first item with any weight
+        items = chain_rule(basis, np.full(3, 2.0**-53))  # coins that take the first item with any weight
         assert np.unique(items).size == 3
 
 

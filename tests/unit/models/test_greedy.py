@@ -7,11 +7,16 @@ import numpy as np
 import pytest
 
 from tacit.models import loops, multi_selection
-from tacit.models.items import Classes, classes_of, each_alone
+from tacit.models.items import Classes, classes_of
 from tacit.models.tables import build_tables, tops_of
 
 SAMPLES = np.array([[5, 4, 0, 3], [1, 4, 5, 3], [1, 3.5, 5, 4]], dtype=np.float32)
 BOTH = pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+
+
+def each_alone(n_items: int) -> Classes:
+    """A class for every item: for models that know items by name, not by features."""
+    return Classes(np.arange(n_items, dtype=np.int32))
 
 
 @dataclass

@@ -15,10 +15,9 @@ from tacit.models.private_selection import (
     Spread,
     Tastes,
     choose,
-    choose_many,
-    prior_draws,
     value,
 )
+from tests.unit.models.prior import prior_draws
 
 CLICKS = np.array([0.2, 0.11, 0.1, 0.1, 0.04, 0.01])
 BIDS = np.array([0.5, 3.0, 1.0, 0.125, 2.0, 0.7])
@@ -182,18 +181,6 @@ def test_weighing_goes_on_while_the_next_candidate_may_still_be_better() -> None
     assert values[:16] == pytest.approx(np.ones(16), abs=1e-12)
     assert values[16] > 1.01
     assert choose(scores, tastes, 1.0).m == 17
-
-
-def test_many_auctions_are_chosen_as_one_by_one() -> None:
-    rng = np.random.default_rng(2)
-    sizes = rng.integers(1, 9, 40)
-    table = -np.sort(-rng.random((40, 8)) * 0.2, axis=1)
-    bids = rng.lognormal(size=(40, 8)) + 0.3
-    expected = [choose(row[:size], Spread(), 1.5, bids=bid[:size], most_d=2)
-                for row, bid, size in zip(table, bids, sizes, strict=True)]  # fmt: skip
-    assert choose_many(table, sizes, Spread(), 1.5, bids=bids, most_d=2) == expected
-    table[:, -1] = np.where(sizes < 8, np.nan, table[:, -1])  # what stands beyond a row's size is never read
-    assert choose_many(table, sizes, Spread(), 1.5, bids=bids, most_d=2) == expected
 
 
 @pytest.mark.parametrize(

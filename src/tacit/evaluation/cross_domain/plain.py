@@ -1,6 +1,7 @@
 """Every method that promises nothing: averages, baselines that see both domains as one, and NX-Map in its forms."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -13,21 +14,38 @@ from tacit.evaluation.cross_domain.splits import Floats
 from tacit.evaluation.cross_domain.user_based import user_based
 from tacit.models.cross_domain.alter_egos import (
     AlterEgos,
+    Scale,
     SimilarItems,
+    checked_pairs,
+    clipped,
     column_means,
-    global_mean,
-    item_average,
     levels,
     mean_of,
     row_means,
     several_replacements,
-    user_and_item,
 )
 
 K = 50
 ALPHA = 0.03
 SHRINK = 0.2
 Method = Callable[[Known, np.random.Generator], Floats]
+
+
+def global_mean(target: Any, items: Any, scale: Scale) -> Floats:
+    """The mean of all ratings in the target domain, for every wanted item."""
+    return clipped(np.full(np.asarray(items).size, mean_of(target)), scale)
+
+
+def item_average(target: Any, items: Any, scale: Scale) -> Floats:
+    """The mean rating of each wanted item, or the mean of all ratings if nobody rated it."""
+    _, items = checked_pairs(np.zeros_like(items), items, 1, target.shape[1])
+    return clipped(column_means(target, mean_of(target))[items], scale)
+
+
+def user_and_item(target: Any, level: Floats, users: Any, items: Any, scale: Scale) -> Floats:
+    """The mean rating of each wanted item, moved by how high the user rates (`levels`)."""
+    users, items = checked_pairs(users, items, level.size, target.shape[1])
+    return clipped(column_means(target, mean_of(target))[items] + level[users], scale)
 
 
 def _own_mean(known: Known, rng: np.random.Generator) -> Floats:

@@ -17,11 +17,10 @@ from tacit.models.cross_domain.alter_egos import (
     clipped,
     column_means,
     k_best_of_rows,
-    less_row_means,
     mean_of,
     row_means,
 )
-from tacit.models.cross_domain.edges import ROUNDING
+from tacit.models.cross_domain.edges import ROUNDING, less
 
 _CELLS = 1 << 22  # cosines held at a time: 32 MB an array
 
@@ -109,3 +108,8 @@ def _directions(ratings: Any) -> Any:
     norms = np.sqrt(np.bincount(rows, weights=centred**2, minlength=counts.size))[rows]
     unit = np.divide(centred, norms, out=np.zeros(centred.size), where=norms > 0.0)
     return csr_array((unit, ratings.indices, ratings.indptr), shape=ratings.shape)
+
+
+def less_row_means(ratings: Any) -> Floats:
+    """Every rating less the mean of its row, and exactly 0 if they differ by rounding only: some users rate everything alike."""
+    return less(ratings.data, np.repeat(row_means(ratings, 0.0), np.diff(ratings.indptr)))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.device import Device, Limits
-from tacit.device.private_selection import epsilon_of, guarantee_of, probabilities
+from tacit.device.private_selection import guarantee_of, probabilities
 from tacit.evaluation.curve import Better
 from tacit.evaluation.demonstration.demonstration import GAIN, Demonstration, Figure, Kind, Status, Way, unheard
 from tacit.evaluation.demonstration.fitted import Fitted
@@ -157,7 +157,7 @@ def _ways(fitted: Fitted, shops: list[PrivateSelection]) -> Iterator[Way]:
         if kind is not Kind.NOTHING:
             figures[GAIN] = Figure.of(difference(stars, same))
         offered = public[: policy.m].tolist()
-        return Way(name, kind, epsilon_of(policy, offered), figures, remark)
+        return Way(name, kind, guarantee_of(policy, offered).epsilon, figures, remark)
 
     for epsilon, shop in zip(EPSILONS, shops, strict=True):
         view = shop.view()

@@ -44,13 +44,13 @@ def look_alike_rows(
     """
     tried = partial(_tried, people, fitted, trials=trials, seed=seed, workers=workers)
     public = PrivateLookAlikes(epsilon=1.0, delta=DELTA).around(genre_centre(people.space), people.space)
-    control = tried([with_look_alikes(fitted.store, public)], progress=partial(progress, f"{PUBLIC} look-alikes"))
+    control = tried([fitted.store.with_look_alikes(public)], progress=partial(progress, f"{PUBLIC} look-alikes"))
     raw = tried([fitted.store], progress=partial(progress, f"{RAW} look-alikes"))
     rows = [*loss_rows(raw, look_alikes=RAW), *loss_rows(control, look_alikes=PUBLIC)]
     promised: dict[str, Guarantee] = {}
     for epsilon, delta in product(epsilons, (DELTA, None)):
         wish = PrivateLookAlikes(epsilon, delta)
-        stores = [with_look_alikes(fitted.store, one) for one in releases(people, wish, seed)]
+        stores = [fitted.store.with_look_alikes(one) for one in releases(people, wish, seed)]
         found = tried(stores, progress=partial(progress, f"look-alikes, {told_by(wish)}"))
         further: dict[str, float | str] = {"look_alikes": PRIVATE, "epsilon": epsilon, "delta": delta or 0.0}
         rows += [*loss_rows(found, **further), *_against(found, control, further)]
@@ -69,10 +69,6 @@ def releases(people: Population, wish: PrivateLookAlikes, seed: int) -> Iterator
         key = np.random.SeedSequence([seed, 30, number, round(wish.epsilon * 1e6)]).generate_state(1, np.uint64)[0]
         again = replace(wish, seed=number)  # other planes and other public noise as well
         yield again.release(features, people.space, centre=centre, noise=ReplayedNoise(int(key)))
-
-
-def with_look_alikes(store: Store, these: LookAlikes) -> Store:
-    return store.with_look_alikes(these)
 
 
 def _tried(

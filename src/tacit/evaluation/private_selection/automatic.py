@@ -25,12 +25,12 @@ from tacit.evaluation.private_selection.measures import (
     server_prices,
     told,
 )
-from tacit.evaluation.private_selection.rules import RR, Scored, by_click, by_value, clipped_noise, rr
+from tacit.evaluation.private_selection.rules import RR, Scored, by_click, by_value, choose_many, clipped_noise, rr
 from tacit.evaluation.private_selection.selection_laws import Floats, response
 from tacit.evaluation.private_selection.worlds import World
 from tacit.evaluation.result import Row
 from tacit.evaluation.statistics import Estimate
-from tacit.models.private_selection import Spread, choose_many
+from tacit.models.private_selection import Spread
 
 CLICKS = "click"
 AUTO, HALF, TWICE = "auto", "auto, half the spread", "auto, twice the spread"

@@ -18,9 +18,10 @@ from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import further_reference, selection_laws
 from tacit.evaluation.private_selection.film_tastes import PEOPLE, offered, panels
 from tacit.evaluation.private_selection.films import NAMES, Films, film_models, film_ratings, film_split
+from tacit.evaluation.private_selection.rules import choose_many
 from tacit.evaluation.result import Claim, Row, sizes
 from tacit.evaluation.statistics import difference, mean
-from tacit.models.private_selection import Spread, choose_many
+from tacit.models.private_selection import Spread
 
 Floats = NDArray[np.float64]
 

@@ -17,11 +17,12 @@ from tacit.evaluation.effort import Effort
 from tacit.evaluation.part import Part, Progress, untold
 from tacit.evaluation.private_selection import selection_laws
 from tacit.evaluation.private_selection.click_models import click_model, scores
+from tacit.evaluation.private_selection.rules import choose_many
 from tacit.evaluation.private_selection.trained import require_scikit
 from tacit.evaluation.private_selection.worlds import logit
 from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import NOT_SHOWN, Estimate, mean
-from tacit.models.private_selection import Spread, choose_many
+from tacit.models.private_selection import Spread
 
 Floats = NDArray[np.float64]
 Laws = dict[tuple[str, float | None], Floats]  # by rule and epsilon

@@ -34,7 +34,6 @@ _TUNED = {
     "search": {1.0: -1.6, 2.0: 2.2, 3.0: 4.5, 5.0: 6.4},
     "trained": {1.0: 3.6, 2.0: 11.0, 3.0: 18.1, 5.0: 26.1},
 }
-_FULL_CLICKS = {"display": 26.6, "search": 7.3, "trained": 28.1}
 # Greedy on private scores; against prices from private scores: revenue and surplus per impression, then per click.
 PRICING: Mapping[tuple[str, str], tuple[float, float, float, float]] = {
     ("display", "server"): (-0.16, 0.08, 0.17, -0.09),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from tacit.evaluation.private_selection.selection_laws import (
     softmax,
 )
 from tacit.evaluation.private_selection.worlds import World
+from tacit.models.private_selection import PolicyChoice, Spread, choose
 
 RR, PF_SCALED, GUMBEL_SCALED = "rr", "pf scaled", "gumbel scaled"
 WIDTHS = (0.5, 1.0, 2.0, 8.0)  # of clipping, in units of the median public score
@@ -119,3 +121,19 @@ GUMBEL: dict[str, Rule] = {
     GUMBEL_SCALED: partial(scaled_noise, law=softmax),
     "gumbel clipped 1": partial(clipped_noise, width=1.0, law=softmax),
 }
+
+
+def choose_many(
+    public: Floats,
+    sizes: NDArray[np.integer[Any]],
+    spread: Spread,
+    epsilon: float,
+    *,
+    bids: Floats | None = None,
+    most_d: int = 1,
+) -> list[PolicyChoice]:
+    """`choose` for each of many auctions: rows of falling scores, of which the first ``sizes`` are real."""
+    return [
+        choose(row[:size], spread, epsilon, bids=None if bids is None else bids[auction, :size], most_d=most_d)
+        for auction, (row, size) in enumerate(zip(public, sizes.tolist(), strict=True))
+    ]

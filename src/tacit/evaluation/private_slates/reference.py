@@ -58,7 +58,6 @@ TABLE: Mapping[tuple[str, Epsilon], Given] = {
 
 SIGNAL = {names.NATURAL: 6.66, names.PUBLISHED: 0.10}  # signal slots of 10 at epsilon 1
 REPLICATED = {10: (0.206, 5.5), 100: (0.278, 9.2)}  # copies of every user: popularity and signal slots at epsilon .1
-SIGMA = {names.NATURAL: 0.582, names.PUBLISHED: 124.6}  # for epsilon 1 at 3,883 items
 
 
 def rows() -> Iterator[Row]:

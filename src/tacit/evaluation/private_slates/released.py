@@ -12,7 +12,7 @@ from tacit.evaluation.private_slates.films import Films, Floats, Items
 from tacit.evaluation.private_slates.tries import K, Tried, noise_of, rng_of, stacked
 from tacit.mechanisms import GaussianKernel, LaplaceSum
 from tacit.models.dpp.laws import RngCoins, choose, log_table
-from tacit.models.dpp.projection import projection_sample
+from tacit.models.dpp.projection import projection_samples
 from tacit.models.dpp.tempered import greedy_map
 
 LAPLACE_EPSILONS = (0.1, 0.3, 1.0, 3.0)
@@ -68,7 +68,7 @@ def noisy_kernels(films: Films, effort: Effort, slates: int, seed: int, told: Pr
             if epsilon == K_DPP_EPSILON:
                 coins = RngCoins(rng_of(seed, f"{names.KERNEL_K_DPP} {draw}"))
                 columns = choose(log_table(np.log(values), K), np.full(slates, K), coins)
-                drawn.append(stacked(projection_sample(vectors[:, one], coins) for one in columns))
+                drawn.append(stacked(np.sort(projection_samples(vectors.T, one[None, :], coins)[0]) for one in columns))
         yield Tried(names.KERNEL_GREEDY, epsilon, stacked(greedy), mechanism.guarantee)
         if drawn:
             groups = np.repeat(np.arange(draws), slates)

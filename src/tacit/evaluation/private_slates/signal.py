@@ -18,7 +18,7 @@ from tacit.evaluation.result import Claim, Row
 from tacit.evaluation.statistics import Estimate, mean
 from tacit.mechanisms import NaturalSlate
 from tacit.mechanisms.slates import published_sigma_for, sigma_for
-from tacit.models.dpp.laws import log_elementary
+from tacit.models.dpp.laws import log_table
 
 SLOTS = "signal slots"
 ACCEPTED = "accepted proposals"  # share, of the exact sampler
@@ -42,7 +42,7 @@ class Signal(NamedTuple):
         j = np.arange(k + 1)
         # C(n-j, k-j) / C(n, k) is the product of (k-i)/(n-i) over i < j
         choices = np.concatenate([[0.0], np.cumsum(np.log((k - j[:-1]) / (self.items - j[:-1])))])
-        logs = log_elementary(self.log_values, k) + (k - j) * np.log(sigma) + choices
+        logs = log_table(self.log_values, k)[:, -1] + (k - j) * np.log(sigma) + choices
         weights = np.exp(logs - logs.max())
         law: Floats = weights / weights.sum()
         return law
@@ -55,7 +55,7 @@ class Signal(NamedTuple):
         all_values = np.full(self.items, np.log(sigma))
         all_values[: self.log_values.size] = np.logaddexp(self.log_values, np.log(sigma))
         whole = np.log(self.trace + self.items * sigma)
-        return float(np.exp(log_elementary(all_values, k)[k] + np.log(np.arange(1, k + 1)).sum() - k * whole))
+        return float(np.exp(log_table(all_values, k)[k, -1] + np.log(np.arange(1, k + 1)).sum() - k * whole))
 
 
 def signal_of(films: Films) -> Signal:

@@ -81,18 +81,6 @@ def bernoulli(probability: Fraction, count: int, noise: Noise) -> NDArray[np.boo
     return coins(ratio_bounds(probability), count, noise)
 
 
-def geometric(success: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
-    """The number of failures before the first success, ``count`` times; ``success`` is a rational probability above 0."""
-    if success <= 0:
-        raise InvalidParameter("the probability of success must be above 0.")
-    failures = np.zeros(count, dtype=np.int64)
-    running = np.arange(count)
-    while running.size:
-        running = running[~bernoulli(success, running.size, noise)]
-        failures[running] += 1
-    return failures
-
-
 @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell that a coin is nearly always tails
 def exponential_coins(
     exponents: NDArray[np.float64],

@@ -238,13 +238,6 @@ def rounded_gaussian_pmf(k: NDArray[np.int64] | int, variance: Fraction) -> NDAr
     return np.asarray(ndtr((0.5 - size) / sd) - ndtr((-0.5 - size) / sd))
 
 
-def rounded_gaussian_tail(k: NDArray[np.int64] | int, variance: Fraction) -> NDArray[np.float64]:
-    """P(N >= k)."""
-    from scipy.special import ndtr
-
-    return np.asarray(ndtr((0.5 - np.asarray(k, dtype=np.float64)) / math.sqrt(variance)))
-
-
 @np.errstate(all="ignore")  # draws are secret, and so is how far out they lie
 def _draw_block(variance: Fraction, count: int, noise: Noise) -> NDArray[np.int64]:
     from scipy.special import ndtri

@@ -6,8 +6,8 @@ predicts ratings from a profile by how similar an item is to the items of the pr
     b_ui + sum of s_ij f_j (r_uj - b_uj) / (sum of |s_ij| f_j + shrink)
 
 over similar items j of the profile, with s the adjusted cosine, f the weight of a rating's age, and b a base: the
-item's mean, moved by how high the user rates if you ask for that. The averages below are predictions without anyone's
-taste. Older ratings may count less: `decay` weighs them by the rank of their time, not by the time itself.
+item's mean, moved by how high the user rates if you ask for that. Older ratings may count less: `decay` weighs them by
+the rank of their time, not by the time itself.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 from tacit.checks import finite, member, whole
 from tacit.errors import InvalidParameter
 from tacit.models.arrays import Array, Codes, Floats, Ints
-from tacit.models.cross_domain.edges import ROUNDING, centred, goodness, less
+from tacit.models.cross_domain.edges import ROUNDING, centred, goodness
 from tacit.models.cross_domain.x_sim import XSim
 
 _ENTRIES = 1 << 21  # in memory at once: about 100 MB
@@ -392,11 +392,6 @@ def column_means(ratings: Any, otherwise: float) -> Floats:
     return np.where(counts > 0, sums / np.maximum(counts, 1), otherwise)
 
 
-def less_row_means(ratings: Any) -> Floats:
-    """Every rating less the mean of its row, and exactly 0 if they differ by rounding only: some users rate everything alike."""
-    return less(ratings.data, np.repeat(row_means(ratings, 0.0), np.diff(ratings.indptr)))
-
-
 def clipped(predictions: Floats, scale: Scale) -> Floats:
     """Predictions clipped to the scale of ratings. They are not rounded to its steps, which would change the mean error."""
     inside: Floats = np.clip(predictions, *scale)
@@ -412,20 +407,3 @@ def levels(ratings: Any, mean: float | None = None) -> Floats:
     """
     mean = mean_of(ratings) if mean is None else mean
     return row_means(ratings, mean) - mean
-
-
-def global_mean(target: Any, items: Any, scale: Scale) -> Floats:
-    """The mean of all ratings in the target domain, for every wanted item."""
-    return clipped(np.full(np.asarray(items).size, mean_of(target)), scale)
-
-
-def item_average(target: Any, items: Any, scale: Scale) -> Floats:
-    """The mean rating of each wanted item, or the mean of all ratings if nobody rated it."""
-    _, items = checked_pairs(np.zeros_like(items), items, 1, target.shape[1])
-    return clipped(column_means(target, mean_of(target))[items], scale)
-
-
-def user_and_item(target: Any, level: Floats, users: Any, items: Any, scale: Scale) -> Floats:
-    """The mean rating of each wanted item, moved by how high the user rates (`levels`)."""
-    users, items = checked_pairs(users, items, level.size, target.shape[1])
-    return clipped(column_means(target, mean_of(target))[items] + level[users], scale)

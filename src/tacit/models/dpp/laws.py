@@ -41,11 +41,6 @@ def k_dpp_law(kernel: Floats, k: int, log_weights: Floats | None = None, *, exac
     return law_of_logs(logs)
 
 
-def dpp_law(kernel: Floats, *, exact: bool = False) -> Floats:
-    """P(Y) = det L_Y / det(I + L) over subsets of every size, in the order of `all_subsets`."""
-    return law_of_logs(np.concatenate([log_determinants(kernel, k, exact=exact) for k in range(len(kernel) + 1)]))
-
-
 @np.errstate(all="ignore")  # an underflow may be private: no numpy setting of the caller may turn it into an error
 def law_of_logs(logs: Floats) -> Floats:
     """Probabilities proportional to the exponentials of ``logs``."""
@@ -88,11 +83,6 @@ def _exact_log_determinant(part: Floats) -> float:
 def subsets(n: int, k: int) -> list[tuple[int, ...]]:
     """All subsets of k of the items 0 .. n-1, in lexicographic order."""
     return list(combinations(range(n), k))
-
-
-def all_subsets(n: int) -> list[tuple[int, ...]]:
-    """All subsets of the items 0 .. n-1: smaller ones first, then in lexicographic order."""
-    return [subset for k in range(n + 1) for subset in combinations(range(n), k)]
 
 
 def _members(n: int, k: int) -> Ints:
@@ -216,20 +206,6 @@ def log_table(log_values: Floats, k: int) -> Floats:
     for r in range(1, k + 1):
         table[r, 1:] = np.logaddexp.accumulate(values + table[r - 1, :-1])
     return table
-
-
-def log_elementary(log_values: Floats, k: int) -> Floats:
-    """log e_0 .. log e_k of the values whose logarithms are given; -inf if the polynomial is 0."""
-    values = np.asarray(log_values, dtype=np.float64)
-    values = values[values > -np.inf]
-    logs = np.full(k + 1, -np.inf)
-    logs[0] = 0.0
-    running = np.zeros(values.size)
-    for r in range(1, min(k, values.size) + 1):
-        sums = np.logaddexp.accumulate(values + running)
-        logs[r] = sums[-1]
-        running = np.concatenate(([-np.inf], sums[:-1]))
-    return logs
 
 
 def choose(table: Floats, sizes: Ints, coins: Coins) -> Ints:

@@ -30,11 +30,6 @@ _SPAN = 1e-4  # of the largest eigenvalue: smaller ones are computed again, from
 _SQUARES_FIT = 300  # squares of numbers within 2^-300 .. 2^300, and their sums, neither overflow nor underflow
 
 
-def projection_sample(basis: Floats, coins: Coins) -> Ints:
-    """j items in ascending order, Y with probability det(V_Y)^2 for the n x j basis V of orthonormal columns. O(n j^2)."""
-    return np.sort(projection_samples(basis.T, np.arange(basis.shape[1])[None, :], coins)[0])
-
-
 def projection_samples(vectors: Floats, chosen: Ints, coins: Coins) -> Ints:
     """As many items as vectors for each row of ``chosen``, which lists some of the r x n ``vectors``. Short rows end in `NONE`."""
     items = np.full(chosen.shape, NONE, dtype=np.int64)
