@@ -277,6 +277,7 @@ class Workers(Multiprocess):
 
 MOST_HEADER = 1 << 16  # bytes
 UNREAD_SECONDS = 30.0  # in which the caller has to read a part of an answer
+FIRST_SECONDS = 1.0  # in which the first request of a new connection has to begin when the worker stops
 
 
 @lru_cache(maxsize=1)
@@ -299,8 +300,11 @@ class BoundedConnection(HttpToolsProtocol):
 
     _header_timer: asyncio.TimerHandle | None = None
     _unread_timer: asyncio.TimerHandle | None = None
+    _first_timer: asyncio.TimerHandle | None = None
     _in_header = False
     _header_size = 0
+    _has_request = False  # whether one has come, ever
+    _is_last = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -326,6 +330,9 @@ class BoundedConnection(HttpToolsProtocol):
         self._stop_header_timer()
         self._in_header, self._header_size = False, 0
         super().on_headers_complete()
+        self._has_request = True
+        if self._is_last:
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -343,6 +350,18 @@ class BoundedConnection(HttpToolsProtocol):
                 self._start_header_timer()
         super().on_response_complete()
 
+    def shutdown(self) -> None:
+        """Answers the first request of a new connection before it closes: uvicorn would cut it off, unread."""
+        if not self._has_request:
+            self._is_last = True
+            self._first_timer = self.loop.call_later(FIRST_SECONDS, self._close_unused)
+        else:
+            super().shutdown()
+
+    def _close_unused(self) -> None:
+        if not (self._has_request or self._in_header):
+            self.transport.close()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self._start_unread_timer()
@@ -354,6 +373,8 @@ class BoundedConnection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_header_timer()
         self._stop_unread_timer()
+        if self._first_timer is not None:
+            self._first_timer.cancel()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:

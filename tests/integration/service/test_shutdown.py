@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.integration.service.conftest import Serve
-from tests.integration.service.raw import Raw, post
+from tests.integration.service.raw import HEALTH, Raw, post
 from tests.integration.service.serving import until
 from tests.integration.service.talking import BINARY, JSON, MULTI_SELECTION, OFFERS, request_of
 
@@ -66,6 +66,21 @@ def test_requests_under_way_when_it_is_told_to_stop_are_answered_and_its_status_
             one.__exit__()
     assert service.wait() == 0
     assert "Traceback" not in service.printed
+
+
+def test_the_first_request_of_a_new_connection_is_answered_although_the_worker_stops(serve: Serve) -> None:
+    """Otherwise each reload loses the requests that are on their way to the worker that it replaces."""
+    service = serve(grace_seconds=20).start()
+    with Raw(service.port) as caller:
+        time.sleep(0.1)  # the worker has accepted it
+        service.tell_to_stop()
+        until(lambda: '"Shutting down"' in service.printed, 10, "it does not stop")
+        time.sleep(0.2)  # it has told its connections to end
+        assert caller.send(HEALTH)
+        caller.listen(10)
+        assert (caller.status, caller.closed) == (200, True)
+        assert b"connection: close" in caller.answer.lower()
+    assert service.wait() == 0
 
 
 def test_connections_that_are_kept_without_a_request_do_not_delay_the_end(serve: Serve) -> None:

@@ -8,7 +8,7 @@ import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tacit.service import run
-from tacit.service.run import MOST_HEADER, UNREAD_SECONDS, BoundedConnection, _header_seconds
+from tacit.service.run import FIRST_SECONDS, MOST_HEADER, UNREAD_SECONDS, BoundedConnection, _header_seconds
 
 
 class Timer:
@@ -281,3 +281,34 @@ def test_the_time_is_that_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> No
         assert _header_seconds() == 3.25
     finally:
         _header_seconds.cache_clear()
+
+
+def test_a_new_connection_stays_open_for_its_first_request_when_the_worker_stops(connection: Any) -> None:
+    connection.shutdown()
+    assert not connection.transport.closed
+    (*_, timer) = timers(connection)
+    assert timer.after == FIRST_SECONDS
+    connection.on_message_begin()
+    timer.work()
+    assert not connection.transport.closed
+    connection.cycle = under_way()
+    connection.cycle.keep_alive = True
+    connection.on_headers_complete()
+    assert not connection.cycle.keep_alive  # closes after the answer
+    timer.work()
+    assert not connection.transport.closed
+
+
+def test_a_connection_without_a_first_request_is_closed_soon_when_the_worker_stops(connection: Any) -> None:
+    connection.shutdown()
+    (*_, timer) = timers(connection)
+    timer.work()
+    assert connection.transport.closed
+
+
+def test_a_connection_that_had_a_request_is_closed_at_once_when_the_worker_stops(connection: Any) -> None:
+    connection.on_message_begin()
+    connection.on_headers_complete()
+    connection.cycle = under_way(complete=True)
+    connection.shutdown()
+    assert connection.transport.closed
