@@ -93,7 +93,7 @@ def test_of_two_equally_near_look_alikes_the_first_counts() -> None:
     made = small_store()
     rows = np.array(made.look_alikes)
     rows[3] = rows[17]
-    twins = replace(made, look_alikes=rows)
+    twins = changed(made, look_alikes=rows)
     signal = signal_of(
         rows[3].astype(np.float64) / rows[3].reshape(2, -1).sum(axis=1).repeat(GENRES), Fraction(1, 1000)
     )

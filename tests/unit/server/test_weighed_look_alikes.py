@@ -1,6 +1,5 @@
 """Look-alikes with sizes: one of size n counts as n equal ones, in every posterior, draw and local model."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,7 +70,7 @@ def test_sizes_decide_the_answer() -> None:
     for favourite in (3, 40):
         heavy = np.full(80, 1e-6, dtype=np.float32)
         heavy[favourite] = 1e6
-        store = replace(WEIGHED, look_alike_sizes=heavy)
+        store = changed(WEIGHED, look_alike_sizes=heavy)
         reply = MultiSelection(store, "exact", rng=np.random.default_rng(1)).answer(signal_of(USER), k=1)
         scores = store.scorer.score(store.look_alikes[favourite][None], np.arange(60))[0]
         assert reply.items[0] == store.items.numbers[int(scores.argmax())]
@@ -88,13 +87,13 @@ def test_what_is_good_for_everybody_asks_each_look_alike_as_often_as_its_size_sa
 @pytest.mark.parametrize("sizes", [np.ones(79), np.zeros(80), -np.ones(80), np.full(80, np.nan), np.full(80, np.inf)])
 def test_a_store_refuses_sizes_that_are_no_weights(sizes: Any) -> None:
     with pytest.raises(InvalidModel, match="size"):
-        replace(WEIGHED, look_alike_sizes=sizes)
+        changed(WEIGHED, look_alike_sizes=sizes)
 
 
 def test_sizes_are_part_of_a_stores_version_and_stores_without_them_are_what_they_were() -> None:
     plain = small_store()
-    assert plain.version == replace(WEIGHED, look_alike_sizes=None).version
-    versions = {plain.version, WEIGHED.version, replace(WEIGHED, look_alike_sizes=np.ones(80)).version}
+    assert plain.version == changed(WEIGHED, look_alike_sizes=None).version
+    versions = {plain.version, WEIGHED.version, changed(WEIGHED, look_alike_sizes=np.ones(80)).version}
     assert len(versions) == 3
     assert Store.from_bytes(WEIGHED.to_bytes()).version == WEIGHED.version
     assert "look_alike_sizes" not in plain._tensors()

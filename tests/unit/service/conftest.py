@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from tacit.messages.store import Store
 from tacit.models.items import Items
 from tacit.service.settings import PREFIX, Settings, read_settings
 from tacit.service.versions import publish
+from tests.releases import changed
 from tests.unit.server.small_store import small_store
 from tests.unit.service.released import NAMES, counts_of
 
@@ -28,7 +28,7 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="session")
 def store() -> Store:
     made = small_store()
-    return replace(made, items=Items(made.items.ids, tuple(f"Film {place}" for place in range(len(made.items)))))
+    return changed(made, items=Items(made.items.ids, tuple(f"Film {place}" for place in range(len(made.items)))))
 
 
 @pytest.fixture(scope="session")
