@@ -11,6 +11,7 @@ of a folder skip hidden files.
 """
 
 import contextlib
+import glob
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -37,8 +38,10 @@ def write_once(path: Path, content: bytes, *, mode: int = _UMASK_DECIDES, parent
 
     If two processes write at once, one wins and both get the winner's content.
     """
-    with contextlib.suppress(FileExistsError), draft_new(path, mode=mode, parents=parents) as temporary:
+    with _temporary(path, mode, parents) as temporary:
         temporary.write_bytes(content)
+        with contextlib.suppress(FileExistsError):
+            _link(temporary, path)
     return path.read_bytes()
 
 
@@ -64,11 +67,15 @@ def draft_new(path: Path, *, mode: int = _UMASK_DECIDES, parents: bool = False) 
     """As `draft`, but raises FileExistsError at the end of the block if a file stands at ``path`` by then."""
     with _temporary(path, mode, parents) as temporary:
         yield temporary
-        synchronise([temporary])
-        try:
-            os.link(temporary, path)  # unlike a rename, a link never replaces a file
-        finally:
-            synchronise([path.parent])
+        _link(temporary, path)
+
+
+def _link(temporary: Path, path: Path) -> None:
+    synchronise([temporary])
+    try:
+        os.link(temporary, path)  # unlike a rename, a link never replaces a file
+    finally:
+        synchronise([path.parent])
 
 
 def give(path: Path, *, like: Path, mode: int) -> None:
@@ -111,11 +118,16 @@ def lock(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def drafts_of(path: Path) -> Iterator[Path]:
+    """The hidden files that processes left which were killed while they wrote ``path``, and those of running ones."""
+    return path.parent.glob(f".{glob.escape(path.name)}.*")
+
+
 @contextlib.contextmanager
 def _temporary(path: Path, mode: int, parents: bool) -> Iterator[Path]:
     if parents:
         path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")  # drafts_of finds it by this name
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
     try:
         yield temporary

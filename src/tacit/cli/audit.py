@@ -21,7 +21,7 @@ def audit(
         typer.Option("--json", metavar="FILE", help="Write the findings as JSON to FILE; - is standard output."),
     ] = None,
 ) -> None:
-    """Compare the loss that every mechanism claims with the loss that the audit finds, and catch its broken twins.
+    """Compare the loss that every mechanism claims with the loss that is found, and catch mechanisms that were broken on purpose.
 
     The audit enumerates small domains, tests samplers against their laws, and bounds the loss of whole releases from below.
 

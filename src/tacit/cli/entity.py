@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Answers = tuple[list[MessageOutcome], Statement]
 
 app = typer.Typer(help="Take part in a federation: keys, releases, the local fit.", no_args_is_help=True)
-federate = typer.Typer(help="Coordinate a federation: open a run, step it on, show it.", no_args_is_help=True)
+federate = typer.Typer(help="Coordinate a federation: open a run, advance it, show it.", no_args_is_help=True)
 
 Settings = Annotated[
     Path, typer.Argument(metavar="SETTINGS", exists=True, dir_okay=False, help="The entity's settings (TOML).")

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class JsonMessage(Protocol):
-    """What a curator sends."""
+    """A message that can be written as JSON."""
 
     def to_json(self) -> dict[str, Any]:
         """The message as a JSON object."""

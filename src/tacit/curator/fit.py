@@ -314,7 +314,9 @@ def _check_ratings(ratings: Ratings, model: str) -> None:
 def _check_private(private: PrivateTraining | None, rows: int | None, model: str) -> None:
     if private is not None and not isinstance(private, PrivateTraining):
         raise InvalidParameter("private must be PrivateTraining(epsilon=..., delta=...), from tacit.curator.")
-    if private is not None and (rows is not None or model == "factors"):
+    if private is not None and model == "factors":
         raise InvalidParameter(
-            "private training draws users, not rows: leave `rows` out, and choose the model network or two-tower."
+            "factors are fitted without noise: for private training choose the model network or two-tower."
         )
+    if private is not None and rows is not None:
+        raise InvalidParameter("private training draws users, not rows: leave `rows` out.")

@@ -21,8 +21,8 @@ from tacit.messages.private_selection import (
     IssuedToken,
     Offer,
     TokenRequest,
+    import_ristretto,
     item_name,
-    ristretto,
 )
 from tacit.models.features import GenreProfile
 from tacit.models.items import Items
@@ -203,7 +203,7 @@ class BlindToken:
         """
         evaluated = bytes.fromhex(issued.evaluated)
         try:
-            output: bytes = self._client.finalize(ristretto().VerifiableOutput.deserialize(evaluated), self._key)
+            output: bytes = self._client.finalize(import_ristretto().VerifiableOutput.deserialize(evaluated), self._key)
         except ValueError:
             raise InvalidMessage("the issued token was not made with the key that the offer publishes.") from None
         return (self._nonce + output).hex()
@@ -225,7 +225,7 @@ def blind(offer: Offer, noise: Noise = SYSTEM_NOISE) -> BlindToken:
     """
     if offer.batch is None or len(offer.batch.key) != KEY_DIGITS:
         raise InvalidMessage("only offers of a batch with a published key have blind tokens.")
-    voprf = ristretto()
+    voprf = import_ristretto()
     try:
         key = voprf.PublicKey.deserialize(bytes.fromhex(offer.batch.key))
     except ValueError:

@@ -183,9 +183,8 @@ class PriceList:
 
     def price(self, guarantee: Guarantee, key: bytes, terms: Terms) -> Price:
         """The price of ``guarantee`` under the terms of this digest; raises if it cannot be charged."""
-        cached = self._prices.get(
-            (id(guarantee), key)
-        )  # by identity: hashing a guarantee takes longer than all the rest
+        # The key is the guarantee's identity: hashing it takes longer than all the rest.
+        cached = self._prices.get((id(guarantee), key))
         if cached is not None:
             return cached[1]
         if not isinstance(guarantee, Guarantee):

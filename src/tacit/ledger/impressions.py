@@ -151,9 +151,9 @@ class ImpressionLedger(Ledger):
         A clock that runs ahead deletes offers that could still have been settled; their reports are then unknown.
         """
         lanes = self._store.lanes
-        latest = (lapsed_before(self._moment()),)
+        values = (lapsed_before(self._moment()),)
         return delete_rows(
-            self._store, BOOK, OFFERS, LAPSED, STILL_LAPSED, latest, lambda key: lane_of_digest(key[0], lanes)
+            self._store, BOOK, OFFERS, LAPSED, STILL_LAPSED, values, lambda key: lane_of_digest(key[0], lanes)
         )
 
     def item(self, item: str) -> ItemTotal:

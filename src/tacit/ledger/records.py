@@ -135,8 +135,8 @@ class DisplayLedger(Ledger):
 
     def forget(self) -> int:
         """Deletes displays that expired more than 24 hours ago, and returns how many. Until then a token finds its choice again."""
-        latest = (lapsed_before(self._moment()),)
-        return delete_rows(self._store, BOOK, DISPLAYS, _LAPSED, _STILL_LAPSED, latest, lambda key: self._lane(*key))
+        values = (lapsed_before(self._moment()),)
+        return delete_rows(self._store, BOOK, DISPLAYS, _LAPSED, _STILL_LAPSED, values, lambda key: self._lane(*key))
 
     def consent(self, granted: bool) -> Consent:
         """Records, durably, that the user consents or no longer does.

@@ -353,5 +353,5 @@ def _without_trivial_limits(schema: Any) -> Any:
         if kept.get(name) == limit:
             del kept[name]
     if "pattern" in kept:
-        kept["pattern"] = kept["pattern"].replace(r"\Z", "$")  # in a schema `$` never stands before a line break
+        kept["pattern"] = kept["pattern"].replace(r"\Z", "$")  # in JSON Schema `$` matches only at the end of the text
     return kept

@@ -386,9 +386,8 @@ class Reply:
             raise InvalidMessage("a slate has 1 to k items, each once.")
         if not all(0 <= item <= _MOST_U64 for item in self.items):
             raise InvalidMessage("the number of an item has 64 bits.")
-        with np.errstate(
-            over="ignore"
-        ):  # a number beyond half precision becomes infinite, which the check below refuses
+        # A number beyond half precision becomes infinite, which the check below refuses.
+        with np.errstate(over="ignore"):
             numbers = np.array(self.numbers, dtype=self.kind.dtype)
         if numbers.shape != self.kind.shape(self.k, self.dimension, self.components):
             raise InvalidMessage(

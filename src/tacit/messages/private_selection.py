@@ -399,8 +399,8 @@ def item_name(value: object, path: str) -> str:
     return item
 
 
-def ristretto() -> Any:
-    """What works out blind tokens (`PRIMITIVE`), on a device and at a server alike."""
+def import_ristretto() -> Any:
+    """The module that computes blind tokens (`PRIMITIVE`). Raises MissingExtra if voprf is not installed."""
     try:
         from voprf import ristretto
     except ImportError:

@@ -38,7 +38,7 @@ from tacit.messages.private_selection import (
     Policy,
     Rule,
     TokenRequest,
-    ristretto,
+    import_ristretto,
 )
 
 N_MIN = 1000  # fewest honest reports of a group that is called amplified
@@ -287,7 +287,7 @@ class BlindTokens:
             raise InvalidParameter(
                 "a seed that outlives the process needs a durable record of issued tokens: pass issued=OnDisk(...)."
             )
-        self._seed, self._issued, self._voprf = _checked_seed(seed), issued or InMemory(), ristretto()
+        self._seed, self._issued, self._voprf = _checked_seed(seed), issued or InMemory(), import_ristretto()
         self._offer_tokens, self._evaluators = _OfferTokens(self._seed), dict[str, Any]()
 
     def key(self, scope: str) -> str:

@@ -135,7 +135,7 @@ class SignalEvent(Event):
 class Worker(Process):
     """A worker process. It is killed if it does not end in time."""
 
-    _deadline: float | None = None  # for its end
+    _deadline: float | None = None  # time by which the worker must have ended
 
     def terminate(self) -> None:
         self._deadline = self._next_deadline()
@@ -277,7 +277,7 @@ class Workers(Multiprocess):
 
 MOST_HEADER = 1 << 16  # bytes
 UNREAD_SECONDS = 30.0  # in which the caller has to read a part of an answer
-FIRST_SECONDS = 1.0  # in which the first request of a new connection has to begin when the worker stops
+FIRST_SECONDS = 1.0  # in which the header of a new connection's first request has to arrive when the worker stops
 
 
 @lru_cache(maxsize=1)
@@ -303,8 +303,8 @@ class BoundedConnection(HttpToolsProtocol):
     _first_timer: asyncio.TimerHandle | None = None
     _in_header = False
     _header_size = 0
-    _has_request = False  # whether one has come, ever
-    _is_last = False
+    _has_request = False  # whether a request has come on this connection
+    _closes_after_next = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -331,7 +331,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._in_header, self._header_size = False, 0
         super().on_headers_complete()
         self._has_request = True
-        if self._is_last:
+        if self._closes_after_next:
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
@@ -353,13 +353,13 @@ class BoundedConnection(HttpToolsProtocol):
     def shutdown(self) -> None:
         """Answers the first request of a new connection before it closes: uvicorn would cut it off, unread."""
         if not self._has_request:
-            self._is_last = True
+            self._closes_after_next = True
             self._first_timer = self.loop.call_later(FIRST_SECONDS, self._close_unused)
         else:
             super().shutdown()
 
     def _close_unused(self) -> None:
-        if not (self._has_request or self._in_header):
+        if not self._has_request:
             self.transport.close()
 
     def pause_writing(self) -> None:

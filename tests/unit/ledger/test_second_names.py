@@ -1,6 +1,8 @@
 """A ledger in a file has one name; a second one is that of its draft, for a moment, or a mistake."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,10 +29,30 @@ def test_a_draft_that_its_creator_removes_meanwhile_is_no_reason_to_refuse_the_l
     assert not draft.exists()
 
 
+def test_a_ledger_whose_creator_was_killed_after_it_was_linked_opens(tmp_path: Path) -> None:
+    place, link = tmp_path / "a [1].db", os.link  # the name must not be read as a pattern
+    process = os.fork()
+    if process == 0:
+
+        def linked(*names: Any) -> None:
+            link(*names)
+            os._exit(7)
+
+        os.link = linked  # type: ignore[assignment]
+        PrivacyLedger.create(place)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 7
+    assert place.stat().st_nlink == 2
+    PrivacyLedger.open(place).close()
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
+    assert place.stat().st_nlink == 1
+
+
+@pytest.mark.parametrize("digits", ["01234567", "0123456789ab"], ids=["version 0.1.0", "now"])
 def test_the_draft_of_a_creation_that_was_killed_is_removed_and_any_other_second_name_is_refused(
-    tmp_path: Path,
+    tmp_path: Path, digits: str
 ) -> None:
-    place, draft = tmp_path / "a.db", tmp_path / ".a.db.01234567"
+    place, draft = tmp_path / "a.db", tmp_path / f".a.db.{digits}"
     PrivacyLedger.create(place).close()
     draft.hardlink_to(place)
     PrivacyLedger.open(place).close()

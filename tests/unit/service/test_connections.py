@@ -289,8 +289,6 @@ def test_a_new_connection_stays_open_for_its_first_request_when_the_worker_stops
     (*_, timer) = timers(connection)
     assert timer.after == FIRST_SECONDS
     connection.on_message_begin()
-    timer.work()
-    assert not connection.transport.closed
     connection.cycle = under_way()
     connection.cycle.keep_alive = True
     connection.on_headers_complete()
@@ -299,8 +297,13 @@ def test_a_new_connection_stays_open_for_its_first_request_when_the_worker_stops
     assert not connection.transport.closed
 
 
-def test_a_connection_without_a_first_request_is_closed_soon_when_the_worker_stops(connection: Any) -> None:
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_connection_without_a_whole_first_header_is_closed_soon_when_the_worker_stops(
+    connection: Any, begun: bool
+) -> None:
     connection.shutdown()
+    if begun:
+        connection.on_message_begin()
     (*_, timer) = timers(connection)
     timer.work()
     assert connection.transport.closed

@@ -20,7 +20,7 @@ from tacit.models.cross_domain.alter_egos import (
     mean_of,
     row_means,
 )
-from tacit.models.cross_domain.edges import ROUNDING, less
+from tacit.models.cross_domain.edges import ROUNDING, centred_gaps
 
 _CELLS = 1 << 22  # cosines held at a time: 32 MB an array
 
@@ -112,4 +112,4 @@ def _directions(ratings: Any) -> Any:
 
 def less_row_means(ratings: Any) -> Floats:
     """Every rating less the mean of its row, and exactly 0 if they differ by rounding only: some users rate everything alike."""
-    return less(ratings.data, np.repeat(row_means(ratings, 0.0), np.diff(ratings.indptr)))
+    return centred_gaps(ratings.data, np.repeat(row_means(ratings, 0.0), np.diff(ratings.indptr)))

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from weakref import WeakSet
 
 from tacit.errors import LedgerDamaged, LedgerError, LedgerExists, LedgerMissing, LedgerUnavailable
-from tacit.files import OWNER_ONLY, draft_new
+from tacit.files import OWNER_ONLY, draft_new, drafts_of
 from tacit.ledger.stores.interface import (
     MIGRATIONS,
     VERSION,
@@ -80,7 +80,7 @@ def identity(path: Path) -> tuple[int, int]:
         status = path.stat()
         if status.st_nlink > 1:
             # A creation that was killed at its last step left its draft.
-            for draft in path.parent.glob(f".{path.name}.????????"):
+            for draft in drafts_of(path):
                 with suppress(FileNotFoundError):  # its creator has just removed it
                     if draft.samefile(path):
                         draft.unlink()

@@ -182,9 +182,8 @@ def _public_key(key: bytes) -> "ed25519.Ed25519PublicKey":
 
 def _require_key(kind: str, key: bytes) -> None:
     if not isinstance(key, (bytes, bytearray)) or len(key) != KEY_BYTES:
-        raise InvalidParameter(
-            f"a {kind} key is {KEY_BYTES} bytes, the raw form of Ed25519."
-        )  # the error never shows the key
+        # The error never shows the key.
+        raise InvalidParameter(f"a {kind} key is {KEY_BYTES} bytes, the raw form of Ed25519.")
 
 
 def _ed25519() -> Any:

@@ -105,8 +105,8 @@ def centred(ratings: Any, most_each: int | None = None, times: Ints | None = Non
     user_means = (rows @ np.ones(n_items)) / np.maximum(profile, 1)
     item_means = (rows.T @ np.ones(n_users)) / np.maximum(raters, 1)
     items = rows.indices.astype(np.int32, copy=False)
-    values = less(rows.data, np.repeat(user_means, profile))
-    likes = less(rows.data, item_means[items]) >= 0.0
+    values = centred_gaps(rows.data, np.repeat(user_means, profile))
+    likes = centred_gaps(rows.data, item_means[items]) >= 0.0
     norms = np.sqrt(np.bincount(items, weights=values * values, minlength=n_items))
     scale = np.divide(1.0, norms, out=np.zeros(n_items), where=norms > 0.0)
     return CentredRatings(rows.indptr.astype(np.int64), items, values, likes, scale, raters)
@@ -183,7 +183,7 @@ def checked_shrinking(shrink: int) -> int:
     return whole("shrink", shrink, least=0)
 
 
-def less(ratings: Floats, means: Floats) -> Floats:
+def centred_gaps(ratings: Floats, means: Floats) -> Floats:
     """ratings - means, and exactly 0 if they differ by rounding only: the mean of equal ratings may be off by a last bit."""
     gaps: Floats = ratings - means
     gaps[np.abs(gaps) <= ROUNDING * (np.abs(ratings) + np.abs(means))] = 0.0
