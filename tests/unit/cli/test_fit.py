@@ -96,7 +96,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tacit: Run, tmp_path: Pa
         (("synthetic", "--out", "x.tacit", "--delta", "1e-6"), "give --epsilon"),
         (("synthetic", "--out", "x.tacit", "--epsilon", "1", "--epochs", "3"), "--epochs"),
         (("synthetic", "--out", "x.tacit", "--epsilon", "1", "--rows", "30"), "draws users"),
-        (("synthetic", "--out", "x.tacit", "--epsilon", "1", "--model", "factors"), "draws users"),
+        (("synthetic", "--out", "x.tacit", "--epsilon", "1", "--model", "factors"), "fitted without noise"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_exits_with_2(

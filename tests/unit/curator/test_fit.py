@@ -276,8 +276,8 @@ class TestPromises:
         assert trained[0]["rng"].bit_generator.state == trained[1]["rng"].bit_generator.state
 
     def test_a_random_part_of_the_rows_would_void_the_promise_and_is_refused(self, trained: list[Any]) -> None:
-        for wrong in ({"rows": 100}, {"model": "factors"}):
-            with pytest.raises(InvalidParameter, match="draws users"):
+        for wrong, reason in (({"rows": 100}, "draws users"), ({"model": "factors"}, "fitted without noise")):
+            with pytest.raises(InvalidParameter, match=reason):
                 fit(WORLD, private=PrivateTraining(2.0, 1e-6), rng=rng(), **wrong)  # type: ignore[arg-type]
 
 

@@ -1,13 +1,21 @@
 """A ledger in a file has one name; a second one is that of its draft, for a moment, or a mistake."""
 
-import os
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tacit.errors import LedgerUnavailable
 from tacit.ledger import PrivacyLedger
+
+DIES = """
+import os, sys
+from tacit.ledger import PrivacyLedger
+link = os.link
+os.link = lambda *names: (link(*names), os._exit(7))
+PrivacyLedger.create(sys.argv[1])
+"""
 
 
 def test_a_draft_that_its_creator_removes_meanwhile_is_no_reason_to_refuse_the_ledger(
@@ -30,18 +38,8 @@ def test_a_draft_that_its_creator_removes_meanwhile_is_no_reason_to_refuse_the_l
 
 
 def test_a_ledger_whose_creator_was_killed_after_it_was_linked_opens(tmp_path: Path) -> None:
-    place, link = tmp_path / "a [1].db", os.link  # the name must not be read as a pattern
-    process = os.fork()
-    if process == 0:
-
-        def linked(*names: Any) -> None:
-            link(*names)
-            os._exit(7)
-
-        os.link = linked  # type: ignore[assignment]
-        PrivacyLedger.create(place)
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 7
+    place = tmp_path / "a [1].db"  # the name must not be read as a pattern
+    assert subprocess.run([sys.executable, "-c", DIES, place], check=False).returncode == 7
     assert place.stat().st_nlink == 2
     PrivacyLedger.open(place).close()
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []

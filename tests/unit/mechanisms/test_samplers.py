@@ -19,7 +19,6 @@ from tacit.mechanisms.samplers.coins import (
     exponential_bounds,
     exponential_coins,
     few_exponential_coins,
-    geometric,
     is_below,
     ratio_bounds,
 )
@@ -92,7 +91,6 @@ def test_no_coins_are_no_coins() -> None:
     assert bernoulli(Fraction(1, 3), 0, ReplayedNoise(1)).shape == (0,)
     assert exponential_coins(np.zeros((0, 3)), lambda i: Fraction(0), ReplayedNoise(1)).shape == (0, 3)
     assert few_exponential_coins([], lambda i: Fraction(0), ReplayedNoise(1)) == []
-    assert geometric(Fraction(1, 3), 0, ReplayedNoise(1)).shape == (0,)
 
 
 # --- coins with probability e^-x
