@@ -3,8 +3,8 @@
     account = Account.agree("curator.db", "users", Proposal(Budget(epsilon=1.0)), wording=SLATES, encoding=ENCODING)
     content = account.release(release_id, asked, guarantee, draw)
 
-Every party that holds raw data keeps one: a curator, an entity, a device. A party brings its own words (`Wording`) and its own
-bytes (`Encoding`); the order of the steps is here, once.
+A curator and an entity keep one. Each brings its own words (`Wording`) and its own bytes (`Encoding`); the order of the steps is
+here, once. A device charges its ledger itself: its draw may raise, because consent can be revoked, and charges a second subject.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
