@@ -202,6 +202,12 @@ def asked(app: Running, path: str, key: str, body: str) -> list[Any]:
     return [found.status, found.headers["content-type"], found.body.decode()]
 
 
+def comparable(path: str, answer: list[Any]) -> list[Any]:
+    """The answer, letter for letter. Only the guarantees of /v1/releases were once written with their keys in another order."""
+    status, kind, text = answer
+    return [status, kind, json.loads(text) if path == "/v1/releases" else text]
+
+
 # What is put instead of a value: any of these JSON texts (Python's, with NaN), or a change of the value itself.
 TEXTS = (
     *("null", "true", "false", "0", "1", "1.0", "0.5", "-1", "1e300", "1e400", "NaN", "9007199254740993"),

@@ -67,13 +67,25 @@ def test_so_is_what_was_written_in_bytes(name: str) -> None:
             assert text_of(message) == row["json"]
 
 
+# A member of a roster was once refused as a wrong parameter, unlike all other messages. What is read is the same.
+MEMBER = "federated_prototypes.Member"
+OF_A_MEMBER = {
+    note: {
+        "probes": said["probes"],
+        "usual": "invalid-message",
+        "name": {key: said["name"][key] for key in ("read", "as")},
+    }
+    for note, said in STRICTNESS["json"][MEMBER].items()
+}
+
+
 @in_json
 def test_what_is_no_message_is_refused_with_the_same_code(name: str) -> None:
     assert set(STRICTNESS["json"][name]) == {row["note"] for row in MESSAGES[name]}
     for row in MESSAGES[name]:
         found = outcomes(IN_JSON[name].from_json, probes(json.loads(row["json"])))
         assert found["probes"] > 50
-        assert found == STRICTNESS["json"][name][row["note"]]
+        assert found == (OF_A_MEMBER if name == MEMBER else STRICTNESS["json"][name])[row["note"]]
 
 
 @in_bytes
@@ -179,7 +191,10 @@ def test_every_error_has_the_code_and_the_bases_that_it_had() -> None:
 def test_an_application_documents_the_same_routes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in [one for one in os.environ if one.startswith("TACIT_SERVE_")]:
         monkeypatch.delenv(variable)
-    assert without_prose(openapi_of(name)) == without_prose(recorded(f"openapi_{name}.json"))
+    now, before = without_prose(openapi_of(name)), without_prose(recorded(f"openapi_{name}.json"))
+    statements = [document["components"]["schemas"].pop("LedgerStatement") for document in (now, before)]
+    assert now == before
+    assert set(statements[0]["required"]) >= set(statements[1]["required"])  # only this schema says more than it did
 
 
 def without_prose(document: Any) -> Any:

@@ -4,7 +4,8 @@
     content = account.release(release_id, asked, guarantee, draw)
 
 A curator and an entity keep one. Each brings its own words (`Wording`) and its own bytes (`Encoding`); the order of the steps is
-here, once. A device charges its ledger itself: its draw may raise, because consent can be revoked, and charges a second subject.
+here, once. A device calls `PrivacyLedger.release` itself: an account uses up the id of a failed draw, and a device must be able to
+draw again later, because its draw also charges the overall budget, which may have no room now.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence

@@ -171,21 +171,36 @@ def read(value: object, kind: Any, title: str, path: str = "$") -> Any:
 
 
 def schema_of(kind: Any) -> Schema:
-    """The JSON Schema of a type that msgspec knows, without the bounds that only mean "finite" or "UTF-8"."""
-    if isinstance(kind, type) and issubclass(kind, Message):
+    """The JSON Schema of a type that msgspec knows, without the bounds that only mean "finite" or "UTF-8".
+
+    Guarantees and messages are references, Structs are written out. A Struct allows further members unless it forbids them.
+    """
+    if isinstance(kind, type) and issubclass(kind, Guarantee | Message):
         return reference(kind.__name__)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {"type": "string", "enum": [choice.value for choice in kind]}
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        members = msgspec.structs.fields(kind)
-        schema = closed(**{member.encode_name: schema_of(member.type) for member in members})
-        schema["required"] = [member.encode_name for member in members if member.required]
-        return schema if schema["required"] else {name: part for name, part in schema.items() if name != "required"}
+        return _schema_of_struct(kind)
     if get_origin(kind) is Literal:
         first, *more = get_args(kind)
         constant = {"type": "integer" if isinstance(first, int) else "string"}
         return constant | ({"enum": [first, *more]} if more else {"const": first})
+    if get_origin(kind) is list:
+        return {"type": "array", "items": schema_of(*get_args(kind))}
+    if get_origin(kind) in (Union, types.UnionType):
+        return {"anyOf": [schema_of(part) for part in get_args(kind)]}
     return dict(_without_trivial_limits(msgspec.json.schema(kind)))
+
+
+def _schema_of_struct(kind: type[msgspec.Struct]) -> Schema:
+    members = msgspec.structs.fields(kind)
+    schema = closed(**{member.encode_name: schema_of(member.type) for member in members})
+    schema["required"] = [member.encode_name for member in members if member.required]
+    if not schema["required"]:
+        del schema["required"]
+    if not kind.__struct_config__.forbid_unknown_fields:
+        del schema["additionalProperties"]
+    return schema if kind.__doc__ is None else {"description": kind.__doc__, **schema}
 
 
 def reference(name: str) -> Schema:

@@ -3,18 +3,21 @@
 import gzip
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from hashlib import sha256
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import orjson
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from tacit import errors
 from tacit.errors import TacitError
-from tacit.messages.codec import Schema, characters, closed, or_null, reference, schema_of
+from tacit.guarantees import Guarantee
+from tacit.ledger import Settlement
+from tacit.messages.codec import Message, Schema, characters, reference, schema_of
 from tacit.messages.multi_selection import Reply, Request
 from tacit.messages.private_selection import Candidate, Engagement, Impression, Offer, OfferRequest, Policy
 from tacit.messages.private_slates import Popularity, Slate
@@ -58,14 +61,9 @@ class Problem(Exception):
         self.headers = dict(headers or {})
 
     def response(self) -> Response:
-        content = {
-            "type": f"urn:tacit:{self.code}",
-            "code": self.code,
-            "title": self.code.replace("-", " ").capitalize(),
-            "status": self.status,
-            "detail": self.detail,
-        }
-        return Response(orjson.dumps(content), self.status, self.headers, MEDIA_TYPE)
+        title = self.code.replace("-", " ").capitalize()
+        content = ProblemBody(f"urn:tacit:{self.code}", self.code, title, self.status, self.detail)
+        return Response(json_bytes(content), self.status, self.headers, MEDIA_TYPE)
 
 
 def problem_of(error: TacitError) -> Problem:
@@ -194,13 +192,159 @@ def message_response(message: CompactMessage, form: str, headers: dict[str, str]
     return Response(content, headers=headers, media_type=form)
 
 
-def json_response(content: Any) -> Response:
-    """Answers with JSON."""
-    return Response(orjson.dumps(content), media_type=JSON)
+def json_response(content: Struct | Message) -> Response:
+    """Answers with a body of the service or with a message, as JSON."""
+    return Response(json_bytes(content), media_type=JSON)
 
 
-# JSON Schemas for the OpenAPI document. Those of messages follow from their types, and messages check more than a schema can
-# express. The others are answers of a single route.
+def json_bytes(content: Struct | Message) -> bytes:
+    """A body of the service, or a message, as JSON."""
+    return orjson.dumps(content, default=_to_json, option=orjson.OPT_PASSTHROUGH_DATACLASS)
+
+
+def _to_json(value: object) -> Any:
+    if isinstance(value, Guarantee | Message):
+        return value.to_json()
+    if isinstance(value, Struct):
+        return structs.asdict(value)
+    raise TypeError(f"a body cannot hold {type(value).__name__}.")
+
+
+# The answers that only this service gives, and its requests. Their types are the schemas of the OpenAPI document, as those of
+# messages are. Later versions may add members to an answer unless it forbids them.
+
+Count = Annotated[int, Meta(ge=0, extra_json_schema={"maximum": 2**63})]
+Share = Annotated[float, Meta(ge=0, le=1)]
+# An amount of money is a text, because some readers of JSON take every number for a float and would round it.
+Digits = Annotated[str, Meta(pattern="^[0-9]+$")]
+
+
+class ProblemBody(Struct):
+    """RFC 9457. `code` is stable."""
+
+    type: str
+    code: Annotated[str, Meta(extra_json_schema={"enum": sorted(CODES)})]
+    title: str
+    status: Annotated[int, Meta(ge=400, le=599)]
+    detail: str
+
+
+class GuaranteeBody(Struct):
+    """The members of a guarantee that a reader can rely on."""
+
+    epsilon: Annotated[float, Meta(ge=0)] | Literal["inf"]
+    delta: float
+    protects: Any
+    assumes: list[str]
+
+
+class CatalogueBody(Struct):
+    """The public facts that a device needs: the items, and how to compute features from ratings."""
+
+    version: Literal[1]
+    name: str
+    model: str
+    features: dict[str, Any]
+    ids: list[int | str]
+    titles: list[str] | None
+    genres: list[list[int]]
+
+
+class OutcomeBody(Struct, forbid_unknown_fields=True):
+    """What became of a report."""
+
+    outcome: Settlement
+
+
+class CountedItem(Struct, forbid_unknown_fields=True):
+    """How often an item was shown, and the amount owed for it."""
+
+    item: str
+    title: str
+    impressions: Count
+    micros: Digits
+
+
+class CountsBody(Struct, forbid_unknown_fields=True):
+    """How often each item was shown."""
+
+    items: list[CountedItem]
+
+
+class StatedItem(Struct, forbid_unknown_fields=True):
+    """The impressions of an item on the days of a statement, and the amount owed for them."""
+
+    item: str
+    impressions: Count
+    micros: Digits
+
+
+class StatementBody(Struct, forbid_unknown_fields=True):
+    """The impressions of some days, and the amount owed for them."""
+
+    first_day: date
+    last_day: date
+    impressions: Count
+    micros: Digits
+    items: list[StatedItem]
+
+
+class ClicksBody(Struct, forbid_unknown_fields=True):
+    """The clicks on an item, estimated from randomly flipped bits."""
+
+    clicks: float
+    sd: float
+    received: Count
+
+
+class ServedSlateBody(Struct, forbid_unknown_fields=True):
+    """A slate, and how diverse and how popular it is."""
+
+    slate: Slate
+    titles: list[str]
+    diversity: Share | None
+    liking: Share | None
+
+
+class SlateRelease(Struct, forbid_unknown_fields=True):
+    """A release that slates are computed from."""
+
+    name: str
+    items: Annotated[int, Meta(ge=1, le=10**6)]
+    guarantee: Guarantee
+
+
+class SlateReleasesBody(Struct, forbid_unknown_fields=True):
+    """The releases that slates are computed from, and the guarantee of all together."""
+
+    releases: list[SlateRelease]
+    together: Guarantee | None
+
+
+class PublishedRelease(Struct, forbid_unknown_fields=True):
+    """A release that was published with a version."""
+
+    name: str
+    kind: str
+    guarantee: Guarantee
+
+
+class ReleasesBody(Struct, forbid_unknown_fields=True):
+    """All releases of a version."""
+
+    releases: list[PublishedRelease]
+
+
+class ModelBody(Struct):
+    """The version that answers, and its guarantee for the people whose ratings it was fitted to."""
+
+    version: str
+    store: str
+    name: str
+    items: Annotated[int, Meta(ge=0, le=10**9)]
+    look_alikes: Annotated[int, Meta(ge=0, le=10**9)]
+    guarantee: Guarantee
+    published: Annotated[int, Meta(ge=0, le=2**53)]
 
 
 class PopularityRequest(Struct, forbid_unknown_fields=True):
@@ -217,19 +361,44 @@ class SlateRequest(PopularityRequest, forbid_unknown_fields=True):
     request_id: Annotated[str, characters(1, 100)] | None = None
 
 
-def _whole(least: int, most: int) -> Schema:
-    return {"type": "integer", "minimum": least, "maximum": most}
+class LedgerStatementBody(Struct):
+    """What a subject was charged, and what is left of the budget."""
+
+    subject: str
+    at: str
+    terms: dict[str, Any]
+    charges: Count
+    spent: dict[str, Any]
+    windows: list[dict[str, Any]]
+    promised: Guarantee
 
 
-def _list(of: Schema) -> Schema:
-    return {"type": "array", "items": of}
+class MessagesBody(Struct, forbid_unknown_fields=True):
+    """The names of messages, in order."""
+
+    messages: list[str]
+
+
+class KeptBody(Struct, forbid_unknown_fields=True):
+    """The name under which a reply was kept."""
+
+    name: str
+
+
+class StateBody(Struct, forbid_unknown_fields=True):
+    """Whether a process is alive or ready."""
+
+    state: str
+
+
+def name_of(kind: type) -> str:
+    """The name of a body's schema in the OpenAPI document."""
+    return kind.__name__.removesuffix("Body")
 
 
 def _extensible(schema: Schema, *names: str) -> Schema:
-    """An answer to which later versions may add members. With ``names``, the schema describes only these members."""
-    properties = {
-        name: schema["properties"][name] for name in schema["properties"] if name in (names or schema["properties"])
-    }
+    """A message to which later versions may add members. With ``names``, the schema describes only these members."""
+    properties = {name: schema["properties"][name] for name in names or schema["properties"]}
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
@@ -238,86 +407,20 @@ def _restricted(schema: Schema, **members: Schema) -> Schema:
     return {**schema, "properties": {**schema["properties"], **members}}
 
 
-_NUMBER: Schema = {"type": "number"}
-_SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
-_TEXT: Schema = {"type": "string"}
-_DAY: Schema = {"type": "string", "format": "date"}
-_DIGITS: Schema = {"type": "string", "pattern": "^[0-9]+$"}
-_COUNT = _whole(0, 2**63)
-_ID: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
-_GUARANTEE = reference("Guarantee")
-_BILL = {"impressions": _COUNT, "micros": _DIGITS}
-
+_BODIES = (
+    *(ProblemBody, GuaranteeBody, CatalogueBody, OutcomeBody, CountsBody, StatementBody, ClicksBody, ServedSlateBody),
+    *(SlateReleasesBody, ReleasesBody, ModelBody, SlateRequest, PopularityRequest, LedgerStatementBody, MessagesBody),
+    *(KeptBody, StateBody),
+)
+_MESSAGES: tuple[type[Message], ...] = (OfferRequest, Policy, Candidate, Impression, Engagement)
 SCHEMAS: dict[str, Schema] = {
-    "Problem": {
-        **_extensible(
-            closed(
-                type=_TEXT,
-                code={"type": "string", "enum": sorted(CODES)},
-                title=_TEXT,
-                status=_whole(400, 599),
-                detail=_TEXT,
-            )
-        ),
-        "description": "RFC 9457. `code` is stable.",
-    },
-    "Guarantee": _extensible(
-        closed(
-            epsilon={"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "const": "inf"}]},
-            delta=_NUMBER,
-            protects={},
-            assumes=_list(_TEXT),
-        )
-    ),
-    "Request": _restricted(Request.schema(), simulated={"type": "boolean", "const": False}),
+    **{name_of(kind): schema_of(kind) for kind in _BODIES},
+    **{name_of(kind): kind.schema() for kind in _MESSAGES},
     "Reply": Reply.schema(),
-    "Catalogue": _extensible(
-        closed(
-            version={"type": "integer", "const": 1},
-            name=_TEXT,
-            model=_TEXT,
-            features={"type": "object"},
-            ids=_list(_ID),
-            titles=or_null(_list(_TEXT)),
-            genres=_list(_list({"type": "integer"})),
-        )
-    ),
-    "OfferRequest": OfferRequest.schema(),
-    "Policy": Policy.schema(),
-    "Candidate": Candidate.schema(),
+    "Request": _restricted(Request.schema(), simulated={"type": "boolean", "const": False}),
     "Offer": _restricted(Offer.schema(), batch={"type": "null"}),  # this service shuffles no reports
-    "Impression": Impression.schema(),
-    "Engagement": Engagement.schema(),
-    "Outcome": closed(outcome={"type": "string", "enum": ["ok", "duplicate", "conflict", "unknown", "expired"]}),
-    "Counts": closed(items=_list(closed(item=_TEXT, title=_TEXT, **_BILL))),
-    "Statement": closed(first_day=_DAY, last_day=_DAY, **_BILL, items=_list(closed(item=_TEXT, **_BILL))),
-    "Clicks": closed(clicks=_NUMBER, sd=_NUMBER, received=_COUNT),
     "Slate": _extensible(Slate.schema()),
-    "ServedSlate": closed(
-        slate=reference("Slate"), titles=_list(_TEXT), diversity=or_null(_SHARE), liking=or_null(_SHARE)
-    ),
-    "SlateReleases": closed(
-        releases=_list(closed(name=_TEXT, items=_whole(1, 10**6), guarantee=_GUARANTEE)), together=or_null(_GUARANTEE)
-    ),
-    "Releases": closed(releases=_list(closed(name=_TEXT, kind=_TEXT, guarantee=_GUARANTEE))),
-    "Model": _extensible(
-        closed(
-            version=_TEXT,
-            store=_TEXT,
-            name=_TEXT,
-            items=_whole(0, 10**9),
-            look_alikes=_whole(0, 10**9),
-            guarantee=_GUARANTEE,
-            published=_whole(0, 2**53),
-        )
-    ),
-    "SlateRequest": schema_of(SlateRequest),
-    "PopularityRequest": schema_of(PopularityRequest),
     "Popularity": _extensible(Popularity.schema(), "items", "steps", "guarantee"),
-    "LedgerStatement": {"type": "object", "required": ["subject", "charges", "spent", "windows", "promised"]},
-    "Messages": closed(messages=_list(_TEXT)),
-    "Kept": closed(name=_TEXT),
-    "State": closed(state=_TEXT),
 }
 KEY = {
     "type": "http",
@@ -326,27 +429,27 @@ KEY = {
 }
 
 
-def in_forms(name: str, *, binary: bool = False) -> Schema:
+def in_forms(kind: type, *, binary: bool = False) -> Schema:
     """The media types of a body: JSON and, with ``binary``, the compact form."""
-    content: Schema = {JSON: {"schema": reference(name)}}
+    content: Schema = {JSON: {"schema": reference(name_of(kind))}}
     return {**content, BINARY: {"schema": {"type": "string", "format": "binary"}}} if binary else content
 
 
-def body(name: str, *, binary: bool = False) -> Schema:
+def body(kind: type, *, binary: bool = False) -> Schema:
     """The required body of a route, for ``openapi_extra``."""
-    return {"requestBody": {"required": True, "content": in_forms(name, binary=binary)}}
+    return {"requestBody": {"required": True, "content": in_forms(kind, binary=binary)}}
 
 
-def answers(name: str | None, *codes: int, binary: bool = False, empty: int | None = None) -> dict[int | str, Schema]:
+def answers(kind: type | None, *codes: int, binary: bool = False, empty: int | None = None) -> dict[int | str, Schema]:
     """The possible answers of a route: a message, and problems with these statuses or with 429, 500 or 503."""
     responses: dict[int | str, Schema] = {}
-    if name is not None:
-        responses[200] = {"description": name, "content": in_forms(name, binary=binary)}
+    if kind is not None:
+        responses[200] = {"description": name_of(kind), "content": in_forms(kind, binary=binary)}
     if empty is not None:
         responses[empty] = {"description": "nothing"}
     return responses | dict.fromkeys(sorted({*codes, 429, 500, 503}), PROBLEM)
 
 
-PROBLEM: Schema = {"description": "a problem", "content": {MEDIA_TYPE: {"schema": reference("Problem")}}}
+PROBLEM: Schema = {"description": "a problem", "content": {MEDIA_TYPE: {"schema": reference(name_of(ProblemBody))}}}
 WITH_BODY = (400, 408, 413, 415, 422)
 KEYED: Schema = {"security": [{"key": []}]}

@@ -21,13 +21,16 @@ from tacit.errors import InvalidParameter
 from tacit.ledger import Budget, PrivacyLedger
 from tacit.ledger.overview import read_noted_head
 from tacit.messages.codec import read
+from tacit.messages.private_slates import Popularity, Slate
 from tacit.service import telemetry
 from tacit.service.application import application
 from tacit.service.bodies import (
     KEYED,
     WITH_BODY,
+    LedgerStatementBody,
     PopularityRequest,
     SlateRequest,
+    StateBody,
     answers,
     body,
     json_of,
@@ -87,8 +90,8 @@ def create_app(settings: Settings) -> ASGIApp:
 
 @router.post(
     "/v1/slates",
-    responses=answers("Slate", *WITH_BODY, 401, 403, 409),
-    openapi_extra={**KEYED, **body("SlateRequest")},
+    responses=answers(Slate, *WITH_BODY, 401, 403, 409),
+    openapi_extra={**KEYED, **body(SlateRequest)},
     response_class=Response,
 )
 async def slate(http: HttpRequest) -> Response:
@@ -100,13 +103,13 @@ async def slate(http: HttpRequest) -> Response:
         lambda: state.curator.slate(request.k, request.epsilon, slates=request.slates, request_id=request.request_id)
     )
     telemetry.PAID.labels("slate").inc()
-    return json_response(release.to_json())
+    return json_response(release)
 
 
 @router.post(
     "/v1/popularity",
-    responses=answers("Popularity", *WITH_BODY, 401, 403, 409),
-    openapi_extra={**KEYED, **body("PopularityRequest")},
+    responses=answers(Popularity, *WITH_BODY, 401, 403, 409),
+    openapi_extra={**KEYED, **body(PopularityRequest)},
     response_class=Response,
 )
 async def popularity(http: HttpRequest) -> Response:
@@ -115,30 +118,31 @@ async def popularity(http: HttpRequest) -> Response:
     request: PopularityRequest = read(await json_of(http), PopularityRequest, "a request for counts")
     release = await state.alone(lambda: state.curator.popularity(request.epsilon))
     telemetry.PAID.labels("popularity").inc()
-    return json_response(release.to_json())
+    return json_response(release)
 
 
 @router.get(
-    "/v1/statement", responses=answers("LedgerStatement", 401, 403), openapi_extra=KEYED, response_class=Response
+    "/v1/statement", responses=answers(LedgerStatementBody, 401, 403), openapi_extra=KEYED, response_class=Response
 )
 async def statement(http: HttpRequest) -> Response:
     """The amount that was charged, and what is left of the budget."""
     state = _state(http)
-    return json_response((await state.alone(state.curator.statement)).to_json())
+    account = await state.alone(state.curator.statement)
+    return json_response(LedgerStatementBody(**account.to_json() | {"promised": account.promised}))
 
 
-@router.get("/healthz", responses=answers("State"), response_class=Response)
+@router.get("/healthz", responses=answers(StateBody), response_class=Response)
 async def health() -> Response:
     """Whether this process answers at all."""
-    return json_response({"state": "alive"})
+    return json_response(StateBody("alive"))
 
 
-@router.get("/readyz", responses=answers("State"), response_class=Response)
+@router.get("/readyz", responses=answers(StateBody), response_class=Response)
 async def readiness(http: HttpRequest) -> Response:
     """Whether the ratings are loaded and the ledger can be read."""
     state = cast(CuratorState, http.app.state.curator)
     await state.alone(state.curator.statement)
-    return json_response({"state": "ready"})
+    return json_response(StateBody("ready"))
 
 
 @router.get("/metrics", responses=answers(None, 401, 403), openapi_extra=KEYED, response_class=Response)

@@ -17,7 +17,16 @@ from starlette.responses import Response
 from tacit.engines.folders import ENDING, messages_in, read_message
 from tacit.files import write_once
 from tacit.messages.federated_prototypes.frame import MOST_BYTES, open_frame
-from tacit.service.bodies import KEYED, TRY_AGAIN, WITH_BODY, Problem, answers, json_response
+from tacit.service.bodies import (
+    KEYED,
+    TRY_AGAIN,
+    WITH_BODY,
+    KeptBody,
+    MessagesBody,
+    Problem,
+    answers,
+    json_response,
+)
 from tacit.service.keys import Scope
 from tacit.service.state import allowed, state_of
 
@@ -33,7 +42,7 @@ _FILE: dict[int | str, dict[str, Any]] = {200: {"description": "a signed message
 
 @router.get(
     PREFIX + "{run}/messages",
-    responses=answers("Messages", 401, 403, 404),
+    responses=answers(MessagesBody, 401, 403, 404),
     openapi_extra=KEYED,
     response_class=Response,
 )
@@ -41,7 +50,7 @@ async def messages(http: HttpRequest, run: str) -> Response:
     """The names of the messages for this key's entity, in order."""
     folder, entity = _folder_of(http, run)
     files = await asyncio.to_thread(messages_in, folder / "outbox" / entity)
-    return json_response({"messages": [file.name for file in files]})
+    return json_response(MessagesBody([file.name for file in files]))
 
 
 @router.get(
@@ -62,7 +71,7 @@ async def message(http: HttpRequest, run: str, name: str) -> Response:
 
 @router.post(
     PREFIX + "{run}/replies",
-    responses=answers("Kept", *WITH_BODY, 401, 403, 404),
+    responses=answers(KeptBody, *WITH_BODY, 401, 403, 404),
     openapi_extra={**KEYED, "requestBody": {"required": True, **_CONTENT}},
     response_class=Response,
 )
@@ -81,7 +90,7 @@ async def reply(http: HttpRequest, run: str) -> Response:
     if sum(file.name.startswith(prefix) for file in waiting) >= _MOST_WAITING:
         raise Problem("not-ready", "the coordinator has not read the inbox for too long. Try again later.", TRY_AGAIN)
     await asyncio.to_thread(write_once, inbox / name, content)
-    return json_response({"name": name})
+    return json_response(KeptBody(name))
 
 
 def _folder_of(http: HttpRequest, run: str) -> tuple[Path, str]:

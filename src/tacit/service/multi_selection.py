@@ -5,7 +5,17 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from tacit.messages.multi_selection import Reply, Request
-from tacit.service.bodies import WITH_BODY, answers, body, json_response, message_of, message_response, wanted_form
+from tacit.service.bodies import (
+    WITH_BODY,
+    CatalogueBody,
+    ModelBody,
+    answers,
+    body,
+    json_response,
+    message_of,
+    message_response,
+    wanted_form,
+)
 from tacit.service.served import Pace
 from tacit.service.state import state_of
 
@@ -13,7 +23,7 @@ router = APIRouter(tags=["multi-selection"])
 _USUAL = 25  # k times t: up to here an answer takes little longer than for one item
 
 
-@router.get("/v1/catalogue", responses=answers("Catalogue", 304), response_class=Response)
+@router.get("/v1/catalogue", responses=answers(CatalogueBody, 304), response_class=Response)
 async def catalogue(http: HttpRequest) -> Response:
     """The public facts that a device needs: items, titles, and how to compute features from ratings. They are the same for
     everybody."""
@@ -22,8 +32,8 @@ async def catalogue(http: HttpRequest) -> Response:
 
 @router.post(
     "/v1/multi-selection",
-    responses=answers("Reply", *WITH_BODY, 406, binary=True),
-    openapi_extra=body("Request", binary=True),
+    responses=answers(Reply, *WITH_BODY, 406, binary=True),
+    openapi_extra=body(Request, binary=True),
     response_class=Response,
 )
 async def slate(http: HttpRequest) -> Response:
@@ -41,7 +51,7 @@ async def slate(http: HttpRequest) -> Response:
     return message_response(await state.workbench(work, pace), form)
 
 
-@router.get("/v1/model", responses=answers("Model"), response_class=Response)
+@router.get("/v1/model", responses=answers(ModelBody), response_class=Response)
 async def model(http: HttpRequest) -> Response:
     """The version that answers, and its guarantee for the people whose ratings it was fitted to."""
     return json_response(state_of(http).served.about)

@@ -2,6 +2,7 @@
 is sent."""
 
 import asyncio
+from dataclasses import replace
 from datetime import date
 from typing import Annotated
 
@@ -10,12 +11,19 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from tacit.errors import UnknownName
-from tacit.messages.private_selection import Engagement, Impression, OfferRequest
+from tacit.messages.multi_selection import Reply
+from tacit.messages.private_selection import Engagement, Impression, Offer, OfferRequest
 from tacit.service.bodies import (
     JSON,
     KEYED,
     WITH_BODY,
+    ClicksBody,
+    CountedItem,
+    CountsBody,
+    OutcomeBody,
     Problem,
+    StatedItem,
+    StatementBody,
     answers,
     body,
     json_of,
@@ -33,7 +41,7 @@ _BASE = "/v1/private-selection"
 _READERS = (Scope.OPERATOR, Scope.STATEMENTS)
 
 
-@router.get(f"{_BASE}/scorer", responses=answers("Reply", 404, 406, 422, binary=True), response_class=Response)
+@router.get(f"{_BASE}/scorer", responses=answers(Reply, 404, 406, 422, binary=True), response_class=Response)
 async def scorer(http: HttpRequest, part: Annotated[int, Query(ge=0, le=40)] = 0) -> Response:
     """A map from features to the quality of every offered item. Fetch all parts: `Tacit-Parts` is their number, and
     `Tacit-Version` is their version; parts of two versions do not fit together."""
@@ -47,8 +55,8 @@ async def scorer(http: HttpRequest, part: Annotated[int, Query(ge=0, le=40)] = 0
 
 @router.post(
     f"{_BASE}/offers",
-    responses=answers("Offer", *WITH_BODY, empty=204),
-    openapi_extra=body("OfferRequest"),
+    responses=answers(Offer, *WITH_BODY, empty=204),
+    openapi_extra=body(OfferRequest),
     response_class=Response,
 )
 async def offer(http: HttpRequest) -> Response:
@@ -57,13 +65,13 @@ async def offer(http: HttpRequest) -> Response:
     if candidates is None:
         return Response(status_code=204)
     OFFERS.inc()
-    return json_response(candidates.to_json())
+    return json_response(candidates)
 
 
 @router.post(
     f"{_BASE}/impressions",
-    responses=answers("Outcome", *WITH_BODY),
-    openapi_extra=body("Impression"),
+    responses=answers(OutcomeBody, *WITH_BODY),
+    openapi_extra=body(Impression),
     response_class=Response,
 )
 async def impression(http: HttpRequest) -> Response:
@@ -71,13 +79,13 @@ async def impression(http: HttpRequest) -> Response:
     shown = Impression.from_json(await json_of(http))
     outcome = await state_of(http).bills(shown)
     SETTLED.labels(outcome.value).inc()
-    return json_response({"outcome": outcome.value})
+    return json_response(OutcomeBody(outcome))
 
 
 @router.post(
     f"{_BASE}/engagements",
-    responses=answers("Outcome", *WITH_BODY),
-    openapi_extra=body("Engagement"),
+    responses=answers(OutcomeBody, *WITH_BODY),
+    openapi_extra=body(Engagement),
     response_class=Response,
 )
 async def engagement(http: HttpRequest) -> Response:
@@ -85,44 +93,49 @@ async def engagement(http: HttpRequest) -> Response:
     click = Engagement.from_json(await json_of(http))
     outcome = await state_of(http).engages(click)
     ENGAGED.labels(outcome.value).inc()
-    return json_response({"outcome": outcome.value})
+    return json_response(OutcomeBody(outcome))
 
 
-@router.get(f"{_BASE}/counts", responses=answers("Counts", 401, 403), openapi_extra=KEYED, response_class=Response)
+@router.get(f"{_BASE}/counts", responses=answers(CountsBody, 401, 403), openapi_extra=KEYED, response_class=Response)
 async def counts(http: HttpRequest) -> Response:
     """How often each item was shown, exactly. Needs a key, unless this server shows its counts to everybody."""
     state = state_of(http)
     key = None if state.served.shows_counts else allowed(state.keys, http, *_READERS)
     totals = await asyncio.to_thread(lambda: list(state.ledger.items()))
     items = [
-        {**total.to_json(), "title": _title(state.served, total.item)} for total in totals if _may_see(key, total.item)
+        CountedItem(item, _title(state.served, item), impressions, str(micros))
+        for item, impressions, micros in totals
+        if _may_see(key, item)
     ]
-    return json_response({"items": items})
+    return json_response(CountsBody(items))
 
 
 @router.get(
-    "/v1/statements", responses=answers("Statement", 401, 403, 422), openapi_extra=KEYED, response_class=Response
+    "/v1/statements", responses=answers(StatementBody, 401, 403, 422), openapi_extra=KEYED, response_class=Response
 )
 async def statement(http: HttpRequest, first_day: date, last_day: date) -> Response:
     """The impressions of each item on these days (UTC, both included) and the amount owed for them. An advertiser's key
     shows its own items."""
     state = state_of(http)
     key = allowed(state.keys, http, *_READERS)
-    account = (await asyncio.to_thread(state.ledger.statement, first_day, last_day)).to_json()
-    account["items"] = [item for item in account["items"] if _may_see(key, item["item"])]
-    account["impressions"] = sum(item["impressions"] for item in account["items"])
-    account["micros"] = str(sum(int(item["micros"]) for item in account["items"]))
-    return json_response(account)
+    account = await asyncio.to_thread(state.ledger.statement, first_day, last_day)
+    own = replace(account, items=tuple(total for total in account.items if _may_see(key, total.item)))
+    items = [StatedItem(item, impressions, str(micros)) for item, impressions, micros in own.items]
+    content = StatementBody(own.first_day, own.last_day, own.impressions, str(own.micros), items)
+    return json_response(content)
 
 
-@router.get(f"{_BASE}/clicks", responses=answers("Clicks", 401, 403, 422), openapi_extra=KEYED, response_class=Response)
+@router.get(
+    f"{_BASE}/clicks", responses=answers(ClicksBody, 401, 403, 422), openapi_extra=KEYED, response_class=Response
+)
 async def clicks(http: HttpRequest, item: Annotated[str, Query(min_length=1, max_length=128)]) -> Response:
     """How often an item was clicked, estimated from randomly flipped bits, with its standard deviation."""
     state = state_of(http)
     key = allowed(state.keys, http, *_READERS)
     if not _may_see(key, item):
         raise Problem("forbidden", "this key is for other items.")
-    return json_response((await asyncio.to_thread(state.served.private_selection.clicks, item))._asdict())
+    estimate = await asyncio.to_thread(state.served.private_selection.clicks, item)
+    return json_response(ClicksBody(*estimate))
 
 
 def _may_see(key: ApiKey | None, item: str) -> bool:

@@ -1,15 +1,26 @@
 """Slates over HTTP, computed from counts that a curator released once, and the releases themselves, which are public."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from fastapi import APIRouter, Query
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
+from tacit.guarantees import Guarantee
 from tacit.messages.private_slates import Slate
 from tacit.models.dpp.tempered import ALPHA, MOST_NATS
-from tacit.service.bodies import JSON, Problem, answers, json_response
+from tacit.service.bodies import (
+    JSON,
+    Problem,
+    PublishedRelease,
+    ReleasesBody,
+    ServedSlateBody,
+    SlateRelease,
+    SlateReleasesBody,
+    answers,
+    json_response,
+)
 from tacit.service.served import Pace, ServedVersion
 from tacit.service.state import state_of
 
@@ -18,19 +29,15 @@ _MOST_K = 100
 _MOST_CACHED = 256  # greedy slates, which do not change
 
 
-@router.get("/v1/slates", responses=answers("SlateReleases"), response_class=Response)
+@router.get("/v1/slates", responses=answers(SlateReleasesBody), response_class=Response)
 async def releases_for_slates(http: HttpRequest) -> Response:
     """The releases that slates are computed from, with the guarantee of each and of all together."""
     served = state_of(http).served
-    together = served.slates_together
-    rows = [
-        {"name": name, "items": len(slates.release), "guarantee": slates.guarantee.to_json()}
-        for name, slates in served.slates.items()
-    ]
-    return json_response({"releases": rows, "together": None if together is None else together.to_json()})
+    rows = [SlateRelease(name, len(slates.release), slates.guarantee) for name, slates in served.slates.items()]
+    return json_response(SlateReleasesBody(rows, served.slates_together))
 
 
-@router.get("/v1/slates/{name}", responses=answers("ServedSlate", 404, 422), response_class=Response)
+@router.get("/v1/slates/{name}", responses=answers(ServedSlateBody, 404, 422), response_class=Response)
 async def slate(
     http: HttpRequest,
     name: str,
@@ -47,10 +54,14 @@ async def slate(
     return json_response(await state.workbench(lambda: _slate(served, name, k, alpha, drawn), Pace.BESIDE))
 
 
-@router.get("/v1/releases", responses=answers("Releases"), response_class=Response)
+@router.get("/v1/releases", responses=answers(ReleasesBody), response_class=Response)
 async def releases(http: HttpRequest) -> Response:
     """All releases of this version: counts for slates, and models across domains."""
-    return json_response({"releases": state_of(http).served.version.releases})
+    entries = state_of(http).served.version.releases
+    rows = [
+        PublishedRelease(entry["name"], entry["kind"], Guarantee.from_json(entry["guarantee"])) for entry in entries
+    ]
+    return json_response(ReleasesBody(rows))
 
 
 @router.get("/v1/releases/{name}", responses=answers(None, 404), response_class=Response)
@@ -64,7 +75,7 @@ async def release(http: HttpRequest, name: str) -> Response:
     return Response(content, media_type=JSON)
 
 
-def _slate(served: ServedVersion, name: str, k: int, alpha: float, drawn: bool) -> dict[str, Any]:
+def _slate(served: ServedVersion, name: str, k: int, alpha: float, drawn: bool) -> ServedSlateBody:
     if drawn:
         return _describe(served, served.slates[name].slate(k, alpha=alpha, drawn=True))
     key = (name, k, alpha)
@@ -77,13 +88,9 @@ def _slate(served: ServedVersion, name: str, k: int, alpha: float, drawn: bool) 
     return answer
 
 
-def _describe(served: ServedVersion, slate: Slate) -> dict[str, Any]:
-    return {
-        "slate": slate.to_json(),
-        "titles": [served.title(item) for item in slate.items],
-        "diversity": _diversity(served, slate),
-        "liking": _liking(served, slate),
-    }
+def _describe(served: ServedVersion, slate: Slate) -> ServedSlateBody:
+    titles = [served.title(item) for item in slate.items]
+    return ServedSlateBody(slate, titles, _diversity(served, slate), _liking(served, slate))
 
 
 def _diversity(served: ServedVersion, slate: Slate) -> float | None:

@@ -13,10 +13,8 @@ from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidData, InvalidModel, TacitError
@@ -30,7 +28,7 @@ from tacit.models.features import GenreProfile, unit_rows
 from tacit.models.multi_selection import LinearMap
 from tacit.server import Listings, MultiSelection, Population, PrivateSelection, PrivateSlates, listings_of
 from tacit.server.listings import best_items, quality_map
-from tacit.service.bodies import Packed
+from tacit.service.bodies import CatalogueBody, ModelBody, Packed, ServedSlateBody, json_bytes
 from tacit.service.settings import Settings
 from tacit.service.telemetry import LOG, MODEL, SWAPS, places_of
 from tacit.service.versions import STORE, Version, current, is_demonstration, load_tables, read_version
@@ -136,7 +134,7 @@ class ServedVersion:
             tables=load_tables(version, self.store),
         )
         self.slates = self._slates()
-        self.greedy_slates: dict[tuple[str, int, float], dict[str, Any]] = {}  # dropped with this version
+        self.greedy_slates: dict[tuple[str, int, float], ServedSlateBody] = {}  # dropped with this version
         demonstration = is_demonstration(version)
         offered = settings.offered or (_OFFERED_IN_DEMONSTRATION if demonstration else _OFFERED)
         self.offered = items_to_offer(self.store, settings.listings, self.liked, offered)
@@ -160,24 +158,25 @@ class ServedVersion:
         space, items = self.store.space, self.store.items
         flags = space.flags if isinstance(space, GenreProfile) else np.zeros((len(items), 0), dtype=np.bool_)
         names = self.version.feature_names or [f"feature {number + 1}" for number in range(flags.shape[1])]
-        content = {
-            "version": 1,
-            "name": self.store.name,
-            "model": self.store.version,
-            "features": {
-                "kind": space.kind,
-                "dimension": space.dimension,
-                "names": names,
-                "liked_from": space.liked_from if isinstance(space, GenreProfile) else None,
-                "low": space.low,
-                "high": space.high,
-                "grid_bits": GRID_BITS,
-            },
-            "ids": items.ids.tolist(),
-            "titles": None if items.titles is None else list(items.titles),
-            "genres": [np.flatnonzero(row).tolist() for row in flags],
+        features = {
+            "kind": space.kind,
+            "dimension": space.dimension,
+            "names": names,
+            "liked_from": space.liked_from if isinstance(space, GenreProfile) else None,
+            "low": space.low,
+            "high": space.high,
+            "grid_bits": GRID_BITS,
         }
-        return Packed(orjson.dumps(content))
+        content = CatalogueBody(
+            version=1,
+            name=self.store.name,
+            model=self.store.version,
+            features=features,
+            ids=items.ids.tolist(),
+            titles=None if items.titles is None else list(items.titles),
+            genres=[np.flatnonzero(row).tolist() for row in flags],
+        )
+        return Packed(json_bytes(content))
 
     @cached_property
     def scorer(self) -> tuple[Reply, ...]:
@@ -195,17 +194,17 @@ class ServedVersion:
         )
 
     @cached_property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> ModelBody:
         """The version that answers, and its guarantee for the people whose ratings it was fitted to."""
-        return {
-            "version": self.version.name,
-            "store": self.store.version,
-            "name": self.store.name,
-            "items": len(self.store.items),
-            "look_alikes": len(self.store.look_alikes),
-            "guarantee": self.store.guarantee.to_json(),
-            "published": self.version.published,
-        }
+        return ModelBody(
+            version=self.version.name,
+            store=self.store.version,
+            name=self.store.name,
+            items=len(self.store.items),
+            look_alikes=len(self.store.look_alikes),
+            guarantee=self.store.guarantee,
+            published=self.version.published,
+        )
 
     @cached_property
     def slates_together(self) -> Guarantee | None:

@@ -14,7 +14,7 @@ from tacit.errors import LedgerUnavailable
 from tacit.ledger import ImpressionLedger
 from tacit.service import federated_prototypes, multi_selection, private_selection, private_slates, telemetry
 from tacit.service.application import application
-from tacit.service.bodies import KEYED, Packed, Problem, answers, json_response
+from tacit.service.bodies import KEYED, Packed, Problem, StateBody, answers, json_response
 from tacit.service.keys import KeyRing, Scope
 from tacit.service.served import Shelf
 from tacit.service.settings import Settings, read_settings
@@ -74,19 +74,19 @@ async def _open_ledger(target: str) -> ImpressionLedger:
     return await asyncio.to_thread(ImpressionLedger.open_or_create, target)
 
 
-@operations_router.get("/healthz", responses=answers("State"), response_class=Response)
+@operations_router.get("/healthz", responses=answers(StateBody), response_class=Response)
 async def health() -> Response:
     """Whether this process answers at all."""
-    return json_response({"state": "alive"})
+    return json_response(StateBody("alive"))
 
 
-@operations_router.get("/readyz", responses=answers("State"), response_class=Response)
+@operations_router.get("/readyz", responses=answers(StateBody), response_class=Response)
 async def readiness(http: HttpRequest) -> Response:
     """Whether a model is loaded and the ledger can be read."""
     state = state_of(http)
     _ = state.served
     await asyncio.to_thread(state.ledger.item, "ready?")
-    return json_response({"state": "ready"})
+    return json_response(StateBody("ready"))
 
 
 @operations_router.get("/metrics", responses=answers(None, 401, 403), openapi_extra=KEYED, response_class=Response)

@@ -1,19 +1,29 @@
 """Bodies: which form comes in, which goes out, and what is refused."""
 
 import asyncio
+from datetime import date
 from typing import Any
 
+import orjson
 import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
 from tacit.errors import InvalidMessage
+from tacit.guarantees import ONE_USER, pure
+from tacit.messages.private_selection import Candidate
 from tacit.service.bodies import (
     BINARY,
     JSON,
+    LedgerStatementBody,
     Problem,
+    SlateRelease,
+    SlateReleasesBody,
+    StateBody,
+    StatementBody,
     body_of,
     form_of,
+    json_bytes,
     json_of,
     json_response,
     message_of,
@@ -150,4 +160,24 @@ def test_answers_say_what_they_are() -> None:
     binary, text = message_response(Both(), BINARY, {"Tacit-Parts": "3"}), message_response(Both(), JSON)
     assert (binary.body, binary.headers["content-type"], binary.headers["tacit-parts"]) == (b"\x01\x02", BINARY, "3")
     assert (text.body, text.headers["content-type"]) == (b'{"a":1}', JSON)
-    assert (json_response([1]).status_code, json_response([1]).body) == (200, b"[1]")
+    assert (json_response(StateBody("alive")).status_code, json_response(StateBody("alive")).body) == (
+        200,
+        b'{"state":"alive"}',
+    )
+
+
+def test_a_body_writes_the_messages_and_guarantees_in_it_as_they_write_themselves() -> None:
+    counted = pure(0.5, ONE_USER)
+    rows = [SlateRelease("counts", 3, counted)]
+    body = SlateReleasesBody(rows, None)
+    told = {"name": "counts", "items": 3, "guarantee": counted.to_json()}
+    assert orjson.loads(json_bytes(body)) == {"releases": [told], "together": None}
+    candidate = Candidate("film", 0.5, 20)
+    assert orjson.loads(json_bytes(candidate)) == candidate.to_json()
+    days = StatementBody(date(2026, 11, 1), date(2026, 11, 2), 0, "0", [])
+    assert orjson.loads(json_bytes(days))["first_day"] == "2026-11-01"
+
+
+def test_a_body_refuses_what_has_no_form_in_json() -> None:
+    with pytest.raises(TypeError):
+        json_bytes(LedgerStatementBody("s", "now", {"a": object()}, 0, {}, [], pure(0.5, ONE_USER)))

@@ -14,6 +14,7 @@ from tacit.messages.multi_selection import GRID_BITS, Reply
 from tacit.messages.private_slates import Popularity
 from tacit.messages.store import Store
 from tacit.models.features import GenreProfile, version_of
+from tacit.service.bodies import json_bytes
 from tacit.service.served import ServedVersion
 from tacit.service.settings import Settings
 from tacit.service.versions import add_release, current, publish
@@ -91,7 +92,7 @@ def test_the_parts_of_the_scorer_cover_every_listed_item_once(serve: Serve, tmp_
 
 def test_what_is_told_of_the_model_is_what_was_published(serve: Serve, store: Store) -> None:
     served = serve()
-    assert served.about == {
+    assert json.loads(json_bytes(served.about)) == {
         "version": served.version.name,
         "store": store.version,
         "name": "small",

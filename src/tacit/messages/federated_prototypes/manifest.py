@@ -6,15 +6,17 @@ A coordinator fixes the manifest before any data are read, and signs it. Its has
 """
 
 import math
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from dataclasses import fields as fields_of
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, ClassVar, Self
+
+from msgspec import Meta
 
 from tacit.checks import keep, member, positive, whole
 from tacit.errors import InvalidMessage, InvalidParameter
@@ -22,6 +24,7 @@ from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, epsilon_of_rho
 from tacit.guarantees.arithmetic import up
 from tacit.guarantees.concentrated import UNITS
 from tacit.messages import values
+from tacit.messages.codec import Form, Message, characters, digits
 from tacit.messages.federated_prototypes.frame import KEY_BYTES, Frame, canonical, sign
 from tacit.messages.federated_prototypes.terms import Aggregation, Mechanism, Regulariser, resolve
 from tacit.messages.items import MOST_ITEMS, Item, checked_items
@@ -33,8 +36,8 @@ USERS_EACH = 20  # users for each prototype; below that an entity receives only,
 _MOST_SEED = 2**63 - 1
 _MOST_TITLE = 200
 _MOMENT = "%Y-%m-%dT%H:%M:%SZ"
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
 _LONGEST = 64
+_ENTITY = rf"^[a-z0-9][a-z0-9_.-]{{0,{_LONGEST - 1}}}\Z"  # an entity's name
 _ROW = 20  # items of a user, if nothing is known about users
 
 
@@ -46,11 +49,13 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Member(Message):
     """An entity: its name, its public key in hexadecimal digits, and its role."""
 
-    name: str
-    key: str
+    form: ClassVar[Form] = Form("a member of the roster")
+
+    name: Annotated[str, Meta(pattern=_ENTITY)]
+    key: Annotated[str, digits(2 * KEY_BYTES)]
     role: Role = Role.CONTRIBUTOR
 
     def __post_init__(self) -> None:
@@ -61,18 +66,9 @@ class Member:
         """Whether this entity sends something."""
         return self.role is Role.CONTRIBUTOR
 
-    def to_json(self) -> dict[str, Any]:
-        """The member as values for JSON."""
-        return dict(_to_plain(self))
-
-    @classmethod
-    def from_json(cls, value: object) -> "Member":
-        """The member of such values. InvalidMessage for other members, InvalidParameter for a value that cannot be one."""
-        return cls(**values.members(value, "a member of the roster", _names(cls)))
-
 
 @dataclass(frozen=True, kw_only=True)
-class Manifest:
+class Manifest(Message):
     """The public constants of a run. Fields that the mechanism does not use stay None; others that you leave out get a default.
 
     - ``users``: the declared order of magnitude of an entity's users, never their number.
@@ -82,14 +78,16 @@ class Manifest:
       knows its own noise.
     """
 
-    catalogue: str = field(repr=False)
+    form: ClassVar[Form] = Form("a manifest", kind="manifest", version=VERSION)
+
+    catalogue: Annotated[str, digits(64)] = field(repr=False)
     items: int
     epsilon: float  # nats
     users: int
     roster: tuple[Member, ...] = field(repr=False)
     coordinator: str = field(repr=False)
     mechanism: Mechanism = Mechanism.MOMENTS
-    title: str = ""
+    title: Annotated[str, characters(most=_MOST_TITLE)] = ""
     delta: float | None = None  # a probability
     entities_each: int = 1
     seed: int = 0  # of public randomness only: projection, hyperplanes, starts of the factorisation
@@ -142,7 +140,7 @@ class Manifest:
         if self.entities_each > len(self.roster):
             raise InvalidParameter("entities_each is at most the number of entities in the roster.")
         keep(self, min_entities=whole("min_entities", self.min_entities, least=1, most=max(1, contributors)))
-        stated = {name: getattr(self, name) for name in _names(type(self))}
+        stated = {stated.name: getattr(self, stated.name) for stated in fields(self)}
         keep(self, **resolve(stated, tuple(entity.name for entity in self.contributors)))
         if self.mechanism is Mechanism.MOMENTS:
             rhos_of(self)
@@ -204,24 +202,12 @@ class Manifest:
     def _members(self) -> dict[str, Member]:
         return {entity.name: entity for entity in self.roster}
 
-    def to_json(self) -> dict[str, Any]:
-        """The manifest as values for JSON."""
-        return {"kind": "manifest", "version": VERSION, **_to_plain(self)}
-
     @classmethod
-    def from_json(cls, value: object) -> "Manifest":
+    def from_json(cls, value: object) -> Self:
         """The manifest that ``to_json`` wrote, with every number stated; InvalidMessage for anything else."""
-        parts = dict(values.members(value, "a manifest", ("kind", "version", *_names(cls))))
-        if (parts.pop("kind"), parts.pop("version")) != ("manifest", VERSION):
-            raise InvalidMessage(f"expected a manifest of the protocol {VERSION}.")
-        if parts["shares"] is not None:
-            parts["shares"] = tuple(values.listed(parts["shares"], "$.shares"))
-        roster = values.listed(parts["roster"], "$.roster")
+        stated = super().from_json(value)
         try:
-            parts["roster"] = tuple(Member.from_json(entity) for entity in roster)
-            manifest = cls(**parts)
-        except InvalidMessage:
-            raise
+            manifest = replace(stated)  # checked, with defaults, as its coordinator constructed it
         except InvalidParameter as problem:
             raise InvalidMessage(f"a manifest that cannot be run: {str(problem).partition(': ')[2]}") from None
         # A default left open, or 1 for 1.0, would give the same run a second hash.
@@ -276,7 +262,7 @@ def checked_roster(roster: object) -> tuple[Member, ...]:
 
 def entity_name(value: object) -> str:
     """``value``, if it is the name of an entity. It can be part of a file's name as well."""
-    if isinstance(value, str) and 1 <= len(value) <= _LONGEST and not set(value) - _LETTERS and value[0].isalnum():
+    if isinstance(value, str) and re.match(_ENTITY, value):
         return value
     raise InvalidParameter(
         f"an entity's name has 1 to {_LONGEST} lower-case letters, digits, hyphens, dots or underscores, the first of them a "
@@ -376,19 +362,6 @@ def _prototypes(manifest: "Manifest") -> list[str]:
             "give them the role of a receiver, or lower k."
         )
     return warnings
-
-
-def _names(cls: type[Any]) -> tuple[str, ...]:
-    return tuple(each.name for each in fields_of(cls))
-
-
-def _to_plain(value: Any) -> Any:
-    """A manifest or a member as values for JSON, by its fields."""
-    if isinstance(value, (Manifest, Member)):
-        return {name: _to_plain(getattr(value, name)) for name in _names(type(value))}
-    if isinstance(value, tuple):
-        return [_to_plain(part) for part in value]
-    return value.value if isinstance(value, StrEnum) else value
 
 
 def _moment(value: object) -> str:
