@@ -40,14 +40,14 @@ class Module(NamedTuple):
 
 
 def read_modules() -> dict[str, Module]:
-    found = {}
+    modules = {}
     for path in sorted(SOURCE.rglob("*.py")):
-        place, text = path.relative_to(SOURCE), path.read_text(encoding="utf-8")
+        relative, text = path.relative_to(SOURCE), path.read_text(encoding="utf-8")
         is_package = path.name == "__init__.py"
-        name = ".".join(["tacit", *(place.parent if is_package else place.with_suffix("")).parts])
-        room = place.parts[0] if len(place.parts) > 1 else TOP
-        found[name] = Module(name, room, is_package, text, ast.parse(text))
-    return found
+        name = ".".join(["tacit", *(relative.parent if is_package else relative.with_suffix("")).parts])
+        room = relative.parts[0] if len(relative.parts) > 1 else TOP
+        modules[name] = Module(name, room, is_package, text, ast.parse(text))
+    return modules
 
 
 def measure(module: Module) -> Counter[str]:
@@ -76,13 +76,13 @@ def measure_rooms(modules: Iterable[Module]) -> dict[str, dict[str, float]]:
     measured = [(module.room, measure(module)) for module in modules]
     rooms = sorted({room for room, _ in measured})
     product = [room for room in rooms if room not in BESIDE]
-    found = {}
+    sizes = {}
     for name, inside in [*((room, [room]) for room in rooms), ("the product", product), ("all", rooms)]:
         total = Counter[str]()
         for room, size in measured:
             total.update(size if room in inside else {})
-        found[name] = {**total, "import_share": round(100 * total["imports"] / total["lines"], 1)}
-    return found
+        sizes[name] = {**total, "import_share": round(100 * total["imports"] / total["lines"], 1)}
+    return sizes
 
 
 # ---- Who imports whom
@@ -100,15 +100,15 @@ Imports = dict[str, dict[str, set[When]]]  # importer, imported, when
 
 def find_imports(modules: Mapping[str, Module]) -> Imports:
     """``from a import b`` imports the module a.b if there is one, and otherwise a. It does not import what a.b stands in."""
-    found: Imports = {name: defaultdict(set) for name in modules}
+    imports: Imports = {name: defaultdict(set) for name in modules}
     for name, module in modules.items():
         for statement, when in _find_statements(module.tree, When.AT_ONCE):
             for imported in _resolve(statement, modules):
-                found[name][imported].add(when)
+                imports[name][imported].add(when)
         for imported in _read_tables(module, modules) if module.is_package else ():
-            found[name][imported].add(When.BY_TABLE)
-        found[name].pop(name, None)
-    return found
+            imports[name][imported].add(When.BY_TABLE)
+        imports[name].pop(name, None)
+    return imports
 
 
 def _find_statements(node: ast.AST, when: When) -> Iterator[tuple[ast.Import | ast.ImportFrom, When]]:
@@ -128,9 +128,9 @@ def _find_statements(node: ast.AST, when: When) -> Iterator[tuple[ast.Import | a
 
 
 def _resolve(statement: ast.Import | ast.ImportFrom, modules: Mapping[str, Module]) -> Iterator[str]:
-    for one in statement.names:
+    for alias in statement.names:
         source = None if isinstance(statement, ast.Import) else str(statement.module)
-        candidates = [f"{source}.{one.name}", source] if source else [one.name]
+        candidates = [f"{source}.{alias.name}", source] if source else [alias.name]
         yield from [name for name in candidates if name in modules][:1]
 
 
@@ -144,9 +144,9 @@ def _read_tables(package: Module, modules: Mapping[str, Module]) -> Iterator[str
             case ast.Call(args=[ast.Name(id="__name__"), *given], keywords=keywords):
                 for argument in given:
                     words += _read_words(argument, assigned)
-                for one in keywords:
-                    is_module = f"{package.name}.{one.arg}" in modules
-                    words += [str(one.arg)] if is_module else _read_words(one.value, assigned)
+                for keyword in keywords:
+                    is_module = f"{package.name}.{keyword.arg}" in modules
+                    words += [str(keyword.arg)] if is_module else _read_words(keyword.value, assigned)
     yield from (name for word in words if (name := f"{package.name}.{word}") in modules)
 
 
@@ -260,7 +260,7 @@ def _fit_store() -> Any:
 
 def _open_device(folder: Path, store: Any) -> tacit.Device:
     device = tacit.Device(folder / "me.db", store, budget=tacit.Budget(epsilon=10, per="month"), scorer=store.scorer)
-    device.rate({int(item): 5.0 - place for place, item in enumerate(store.items.ids[:4])})
+    device.rate({int(item): 5.0 - rank for rank, item in enumerate(store.items.ids[:4])})
     device.consent()
     return device
 
@@ -394,27 +394,27 @@ def count() -> dict[str, Any]:
     }
 
 
-def tell(found: Mapping[str, Any], *, verbose: bool) -> None:
-    _print_table("room", found["rooms"])
-    single = found["single_importers"]
-    rooms = Counter(one["room"] for one in single.values())
-    of_package = sum(name.startswith(f"{one['by']}.") for name, one in single.items())
+def print_report(counts: Mapping[str, Any], *, verbose: bool) -> None:
+    _print_table("room", counts["rooms"])
+    single = counts["single_importers"]
+    rooms = Counter(importer["room"] for importer in single.values())
+    of_package = sum(name.startswith(f"{importer['by']}.") for name, importer in single.items())
     print(
         f"\n{len(single)} modules have one importer, of their own room; {of_package} of them only their package's __init__"
     )
     print("  " + ", ".join(f"{room} {number}" for room, number in sorted(rooms.items())))
-    _print_list(f"{name} < {one['by']}" for name, one in single.items() if verbose)
-    several = found["classes_with_several_homes"]
+    _print_list(f"{name} < {importer['by']}" for name, importer in single.items() if verbose)
+    several = counts["classes_with_several_homes"]
     print(f"\n{len(several)} names of public classes have more than one home")
     _print_list(f"{name}: {', '.join(homes)}" for name, homes in several.items())
-    plain, tables, types = (found[key] for key in ("cycles", "cycles_with_tables", "cycles_with_types"))
+    plain, tables, types = (counts[key] for key in ("cycles", "cycles_with_tables", "cycles_with_types"))
     print(f"\n{len(plain)} cycles of imports, at once or in functions")
-    _print_list(f"{len(one)}: {', '.join(one)}" for one in plain)
+    _print_list(f"{len(cycle)}: {', '.join(cycle)}" for cycle in plain)
     for more, counted in ((tables, "what packages load on demand is"), (types, "imports under TYPE_CHECKING are")):
         print(f"{len(more)} cycles, that is {len(more) - len(plain)} more, if {counted} counted too; new or larger:")
-        _print_list(f"{len(one)}: {', '.join(one)}" for one in more if one not in plain)
+        _print_list(f"{len(cycle)}: {', '.join(cycle)}" for cycle in more if cycle not in plain)
     print("\nFiles and functions that a call walks through; among frames each comprehension counts by itself")
-    _print_table("walk", found["walks"])
+    _print_table("walk", counts["walks"])
 
 
 def _print_list(lines: Iterable[str]) -> None:
@@ -425,9 +425,9 @@ def _print_list(lines: Iterable[str]) -> None:
 def _print_table(head: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
     """The first column to the left, numbers to the right."""
     columns = [name for name, value in next(iter(rows.values())).items() if isinstance(value, int | float)]
-    told = [[head, *columns], *([name, *(f"{row[column]:,}" for column in columns)] for name, row in rows.items())]
-    widths = [max(map(len, column)) for column in zip(*told, strict=True)]
-    for first, *others in told:
+    cells = [[head, *columns], *([name, *(f"{row[column]:,}" for column in columns)] for name, row in rows.items())]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for first, *others in cells:
         numbers = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
         print(first.ljust(widths[0]), *numbers, sep="  ")
 
@@ -436,11 +436,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.house", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the same numbers there, too")
     parser.add_argument("--verbose", action="store_true", help="list the modules that have one importer")
-    given = parser.parse_args()
-    found = count()
-    tell(found, verbose=given.verbose)
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    options = parser.parse_args()
+    counts = count()
+    print_report(counts, verbose=options.verbose)
+    if options.json:
+        options.json.write_text(json.dumps(counts, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
