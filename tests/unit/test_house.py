@@ -5,10 +5,12 @@ import inspect
 import re
 import subprocess
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,6 +110,8 @@ def test_only_mechanisms_make_a_release() -> None:
 BACK_DOORS = {
     "type.__call__": {"messages/codec.py"},
     "__new__": {"messages/codec.py"},
+    "__setstate__": set[str](),
+    "__reduce__": set[str](),
     # each of these sets what its own constructor has checked
     "object.__setattr__": {
         *("checks.py", "messages/codec.py", "service/bodies.py"),
@@ -121,8 +125,8 @@ def back_doors_in(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
-            case ast.Attribute(attr="__new__"):
-                found.add("__new__")
+            case ast.Attribute(attr="__new__" | "__setstate__" | "__reduce__" as door):
+                found.add(door)
             case ast.Attribute() if ast.unparse(node) in BACK_DOORS:
                 found.add(ast.unparse(node))
             case ast.alias(name="Release", asname=str(other)):
@@ -135,7 +139,7 @@ def back_doors_in(path: Path) -> set[str]:
 
 
 def test_no_file_goes_around_a_constructor() -> None:
-    users: dict[str, set[str]] = {}
+    users: dict[str, set[str]] = {door: set() for door in BACK_DOORS}
     for path in SOURCE.rglob("*.py"):
         for door in back_doors_in(path):
             users.setdefault(door, set()).add(path.relative_to(SOURCE).as_posix())
@@ -164,6 +168,7 @@ def test_a_name_is_seen_wherever_it_is_taken_from(tmp_path: Path, line: str, rea
             "type.__call__(Slate, 1)",
             "object.__new__(Slate)",
             "Slate.__new__(Slate)",
+            "slate.__setstate__([1])",
             "object.__setattr__(slate, 'k', 1)",
         ),
         *("from tacit.guarantees import *", "from tacit.guarantees import Release as R", "getattr(g, 'MECHANISM')"),
@@ -224,6 +229,27 @@ def test_a_message_takes_nothing_that_only_looks_like_a_release() -> None:
     claim = SimpleNamespace(value=np.array([1]), guarantee=pure(0.0, ONE_PROFILE))
     with pytest.raises(TypeError, match="expected a Release of a mechanism"):
         private_slates.Slate.from_release(claim, np.arange(3), "subset")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda claim: private_slates.Slate.from_message(claim, np.array([0]), "subset"),
+        lambda claim: LookAlikes.joined([claim, claim]),
+        lambda claim: Store.with_look_alikes(claim, claim),
+    ],
+)
+def test_nor_anything_that_only_looks_like_a_message(take: Callable[[Any], object]) -> None:
+    table = np.zeros((2, 3), dtype=np.float32)
+    claim = SimpleNamespace(items=(1, 2), rows=table, sizes=np.ones(2), guarantee=pure(0.0, ONE_PROFILE))
+    with pytest.raises(TypeError, match=r"expected .*, not SimpleNamespace"):
+        take(claim)
+
+
+@pytest.mark.parametrize("kind", RELEASED)
+def test_a_message_cannot_be_subclassed_elsewhere(kind: type) -> None:
+    with pytest.raises(TypeError, match="cannot be subclassed"):
+        type(kind)("Free", (kind,), {"__module__": __name__})
 
 
 def test_a_message_of_a_release_cannot_be_changed() -> None:

@@ -129,8 +129,13 @@ class ReleaseOnly(type):
     """The metaclass of messages that carry a release of a mechanism.
 
     You cannot construct such a message, or change one with ``dataclasses.replace``: it comes from a release, or from the bytes or
-    the JSON of one. Nobody can then write a value of their own beside a guarantee.
+    the JSON of one. Nobody can then write a value of their own beside a guarantee, nor in a subclass.
     """
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
+        super().__init__(name, bases, namespace)
+        if not cls.__module__.startswith("tacit.messages."):
+            raise TypeError(f"{bases[0].__name__} carries a release and cannot be subclassed.")
 
     def __call__(cls, *arguments: Any, **named: Any) -> Any:
         raise TypeError(
@@ -143,6 +148,13 @@ def value_of(release: Release[T]) -> T:
     if type(release) is not Release:
         raise TypeError(f"expected a Release of a mechanism, not {type(release).__name__}.")
     return release.value
+
+
+def message_of(value: T, *classes: type) -> T:
+    """``value``, if it is a message of these classes. Raises TypeError for any other object: it could claim any guarantee."""
+    if type(value) not in classes:
+        raise TypeError(f"expected {' or '.join(cls.__name__ for cls in classes)}, not {type(value).__name__}.")
+    return value
 
 
 def make(cls: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
@@ -200,7 +212,7 @@ def _schema_of_struct(kind: type[msgspec.Struct]) -> Schema:
         del schema["required"]
     if not kind.__struct_config__.forbid_unknown_fields:
         del schema["additionalProperties"]
-    return schema if kind.__doc__ is None else {"description": kind.__doc__, **schema}
+    return schema if kind.__doc__ is None else {"description": kind.__doc__.replace("``", "`"), **schema}
 
 
 def reference(name: str) -> Schema:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -39,8 +39,45 @@ _FLATTEST = 1e-6  # least ratio of the noise's variance to that of the loadings:
 T = TypeVar("T")
 
 
+class _TwoCatalogues(metaclass=ReleaseOnly):
+    """A release for the items of two domains, kept in a file of JSON."""
+
+    source: Items
+    target: Items
+
+    def to_json(self) -> dict[str, Any]:
+        """The message as values for JSON."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """The message of such values, checked; InvalidMessage for anything else."""
+        raise NotImplementedError
+
+    def save(self, path: str | Path) -> Path:
+        """Writes JSON: one file, whole or not at all, readable by its owner only."""
+        path = Path(path)
+        with draft(path, mode=OWNER_ONLY) as temporary, temporary.open("w", encoding="utf-8") as file:
+            json.dump(self.to_json(), file, allow_nan=False, separators=(",", ":"))
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The message of a file that ``save`` wrote; InvalidMessage for any other file."""
+        return cls.from_json(load(path))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def _indices(self) -> dict[Item, int]:
+        return {item: index for index, item in enumerate((*self.source, *self.target))}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class TransferModel(metaclass=ReleaseOnly):
+class TransferModel(_TwoCatalogues):
     """Predictions in the target domain from ratings in the source domain. Any number of them costs nothing more.
 
     ``source`` and ``target`` are the public catalogues, in the order of the model's codes. The guarantee protects the users whose
@@ -147,32 +184,14 @@ class TransferModel(metaclass=ReleaseOnly):
         model = _read_model(sent.kind, sent.model, n_source, n_items, _checked_scale(sent.scale))
         return make(cls, source, target, model, read_guarantee(sent.guarantee))
 
-    def save(self, path: str | Path) -> Path:
-        """Writes JSON: one file, whole or not at all, readable by its owner only."""
-        return _save(path, self.to_json())
-
-    @classmethod
-    def load(cls, path: str | Path) -> "TransferModel":
-        """The model of a file that ``save`` wrote; InvalidMessage for any other file."""
-        return cls.from_json(load(path))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TransferModel) and self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         sizes = f"{len(self.source):,} + {len(self.target):,} items"
         taste = f"directions: {self.directions}, crossing: {self.crossing}"
         return f"TransferModel({self.kind}; {sizes}; {taste}; {self.guarantee}). {self.remark}"
 
-    @cached_property
-    def _indices(self) -> dict[Item, int]:
-        return {item: index for index, item in enumerate((*self.source, *self.target))}
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Replacements(Message, metaclass=ReleaseOnly):
+class Replacements(Message, _TwoCatalogues, metaclass=ReleaseOnly):
     """For each of a public list of source items one of a public list of target items, drawn once.
 
     ``chosen`` are indices into ``target``, one for each source item.
@@ -226,29 +245,11 @@ class Replacements(Message, metaclass=ReleaseOnly):
         count[rated[~from_source] - first] = 1
         return {self.target[index]: float(mean[index]) for index in np.flatnonzero(count).tolist()}
 
-    def save(self, path: str | Path) -> Path:
-        """Writes JSON: one file, whole or not at all, readable by its owner only."""
-        return _save(path, self.to_json())
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Replacements":
-        """The table of a file that ``save`` wrote; InvalidMessage for any other file."""
-        return cls.from_json(load(path))
-
     def __len__(self) -> int:
         return len(self.source)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Replacements) and self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Replacements({len(self.source):,} items by one of {len(self.target):,}; {self.guarantee})"
-
-    @cached_property
-    def _indices(self) -> dict[Item, int]:
-        return {item: index for index, item in enumerate((*self.source, *self.target))}
 
 
 def load(path: str | Path) -> object:
@@ -261,13 +262,6 @@ def load(path: str | Path) -> object:
         return json.loads(content)
     except (ValueError, RecursionError):
         raise InvalidMessage("this file holds no message of tacit, or it is cut off.") from None
-
-
-def _save(path: str | Path, value: dict[str, Any]) -> Path:
-    path = Path(path)
-    with draft(path, mode=OWNER_ONLY) as temporary, temporary.open("w", encoding="utf-8") as file:
-        json.dump(value, file, allow_nan=False, separators=(",", ":"))
-    return path
 
 
 def _checked_catalogues(source: object, target: object) -> tuple[tuple[Item, ...], tuple[Item, ...]]:

@@ -349,9 +349,8 @@ class ModelKind(IntEnum):
         return (1 + dimension + k, components) if self is ModelKind.PRINCIPAL_COMPONENTS else (0, 0)
 
 
+# A reply in JSON: the fields of the wire, with the slate filled up to k items and the numbers in one row.
 class _ReplyForm(Struct, forbid_unknown_fields=True):
-    """A reply in JSON: the fields of the wire, with the slate filled up to k items and the numbers in one row."""
-
     version: Literal[1]
     kind: Literal["none", "linear-map", "linear-map-half", "principal-components", "network"]
     short: bool

@@ -8,7 +8,7 @@ curator -> server        Similarity   a noisy kernel of all items, once; slates 
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, ClassVar, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.checks import keep
 from tacit.errors import InvalidMessage
 from tacit.guarantees import Release
-from tacit.messages.codec import Form, Message, Promise, ReleaseOnly, Wire, make, value_of
+from tacit.messages.codec import Form, Message, Promise, ReleaseOnly, Wire, make, message_of, value_of
 from tacit.messages.items import Item, Items, checked_items
 
 __all__ = ["Grid", "Item", "Popularity", "Similarity", "Slate"]
@@ -61,7 +61,8 @@ class Slate(Message, metaclass=ReleaseOnly):
     @classmethod
     def from_message(cls, released: "Popularity | Similarity", chosen: NDArray[np.int64], route: str) -> "Slate":
         """A slate computed from an earlier release, in the order of ``chosen``: it costs nothing more."""
-        return make(cls, tuple(released.items[index] for index in chosen.tolist()), route, released.guarantee)
+        items = message_of(released, Popularity, Similarity).items
+        return make(cls, tuple(items[index] for index in chosen.tolist()), route, released.guarantee)
 
     def require(self, *, k: int) -> "Slate":
         """This slate, if it has ``k`` items."""
@@ -115,8 +116,30 @@ Step: TypeAlias = Annotated[
 ]
 
 
+class _Counts(Message, metaclass=ReleaseOnly):
+    """The numbers of a release beside a public list of items."""
+
+    __slots__ = ()
+    items: Items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def from_release(cls, release: Release[Grid], ids: NDArray[Any]) -> Self:
+        """The message of a release."""
+        grid = value_of(release)
+        steps = np.clip(grid.steps, -_MOST_STEPS, _MOST_STEPS)
+        return make(cls, tuple(ids.tolist()), steps, grid.step, release.guarantee)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Popularity(Message, metaclass=ReleaseOnly):
+class Popularity(_Counts):
     """Noisy numbers of likes, one for each item of a public list, liked or not. They may be negative or fractional."""
 
     form: ClassVar[Form] = Form("popularity", version=1)
@@ -131,27 +154,13 @@ class Popularity(Message, metaclass=ReleaseOnly):
         keep(self, items=checked_items(self.items, least=1))
         keep(self, steps=_frozen(self.steps, (len(self.items),)), step=_checked_step(self.step))
 
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Popularity) and self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def counts(self) -> NDArray[np.float64]:
         """The noisy number of likes of each item, in the order of ``items``; may be negative."""
         return np.asarray(self.steps * float(self.step), dtype=np.float64)
 
-    @classmethod
-    def from_release(cls, release: Release[Grid], ids: NDArray[Any]) -> "Popularity":
-        """The message of a release."""
-        grid = value_of(release)
-        return make(cls, tuple(ids.tolist()), _clipped(grid.steps), grid.step, release.guarantee)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Similarity(Message, metaclass=ReleaseOnly):
+class Similarity(_Counts):
     """A noisy kernel: the sum over users of the outer products of their rows. Symmetric; some eigenvalues may be negative.
 
     In JSON each pair stands once: the upper triangle, row by row.
@@ -175,27 +184,9 @@ class Similarity(Message, metaclass=ReleaseOnly):
         if not np.array_equal(self.steps, self.steps.T):
             raise InvalidMessage("a kernel must be symmetric.")
 
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Similarity) and self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def kernel(self) -> NDArray[np.float64]:
         """The noisy kernel, items x items, in the order of ``items``."""
         return np.asarray(self.steps * float(self.step), dtype=np.float64)
-
-    @classmethod
-    def from_release(cls, release: Release[Grid], ids: NDArray[Any]) -> "Similarity":
-        """The message of a release."""
-        grid = value_of(release)
-        return make(cls, tuple(ids.tolist()), _clipped(grid.steps), grid.step, release.guarantee)
-
-
-def _clipped(steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.clip(steps, -_MOST_STEPS, _MOST_STEPS)
 
 
 def _frozen(steps: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64]:

@@ -219,7 +219,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Digits = Annotated[str, Meta(pattern="^[0-9]+$")]
 
 
-class ProblemBody(Struct):
+class ProblemBody(Struct, frozen=True):
     """RFC 9457. `code` is stable."""
 
     type: str
@@ -229,7 +229,7 @@ class ProblemBody(Struct):
     detail: str
 
 
-class GuaranteeBody(Struct):
+class GuaranteeBody(Struct, frozen=True):
     """The members of a guarantee that a reader can rely on."""
 
     epsilon: Annotated[float, Meta(ge=0)] | Literal["inf"]
@@ -238,7 +238,7 @@ class GuaranteeBody(Struct):
     assumes: list[str]
 
 
-class CatalogueBody(Struct):
+class CatalogueBody(Struct, frozen=True):
     """The public facts that a device needs: the items, and how to compute features from ratings."""
 
     version: Literal[1]
@@ -250,28 +250,28 @@ class CatalogueBody(Struct):
     genres: list[list[int]]
 
 
-class OutcomeBody(Struct, forbid_unknown_fields=True):
+class OutcomeBody(Struct, frozen=True, forbid_unknown_fields=True):
     """What became of a report."""
 
     outcome: Settlement
 
 
-class CountedItem(Struct, forbid_unknown_fields=True):
+class CountedItem(Struct, frozen=True, forbid_unknown_fields=True):
     """How often an item was shown, and the amount owed for it."""
 
     item: str
-    title: str
     impressions: Count
     micros: Digits
+    title: str
 
 
-class CountsBody(Struct, forbid_unknown_fields=True):
+class CountsBody(Struct, frozen=True, forbid_unknown_fields=True):
     """How often each item was shown."""
 
     items: list[CountedItem]
 
 
-class StatedItem(Struct, forbid_unknown_fields=True):
+class StatedItem(Struct, frozen=True, forbid_unknown_fields=True):
     """The impressions of an item on the days of a statement, and the amount owed for them."""
 
     item: str
@@ -279,7 +279,7 @@ class StatedItem(Struct, forbid_unknown_fields=True):
     micros: Digits
 
 
-class StatementBody(Struct, forbid_unknown_fields=True):
+class StatementBody(Struct, frozen=True, forbid_unknown_fields=True):
     """The impressions of some days, and the amount owed for them."""
 
     first_day: date
@@ -289,7 +289,7 @@ class StatementBody(Struct, forbid_unknown_fields=True):
     items: list[StatedItem]
 
 
-class ClicksBody(Struct, forbid_unknown_fields=True):
+class ClicksBody(Struct, frozen=True, forbid_unknown_fields=True):
     """The clicks on an item, estimated from randomly flipped bits."""
 
     clicks: float
@@ -297,7 +297,7 @@ class ClicksBody(Struct, forbid_unknown_fields=True):
     received: Count
 
 
-class ServedSlateBody(Struct, forbid_unknown_fields=True):
+class ServedSlateBody(Struct, frozen=True, forbid_unknown_fields=True):
     """A slate, and how diverse and how popular it is."""
 
     slate: Slate
@@ -306,7 +306,7 @@ class ServedSlateBody(Struct, forbid_unknown_fields=True):
     liking: Share | None
 
 
-class SlateRelease(Struct, forbid_unknown_fields=True):
+class SlateRelease(Struct, frozen=True, forbid_unknown_fields=True):
     """A release that slates are computed from."""
 
     name: str
@@ -314,14 +314,14 @@ class SlateRelease(Struct, forbid_unknown_fields=True):
     guarantee: Guarantee
 
 
-class SlateReleasesBody(Struct, forbid_unknown_fields=True):
+class SlateReleasesBody(Struct, frozen=True, forbid_unknown_fields=True):
     """The releases that slates are computed from, and the guarantee of all together."""
 
     releases: list[SlateRelease]
     together: Guarantee | None
 
 
-class PublishedRelease(Struct, forbid_unknown_fields=True):
+class PublishedRelease(Struct, frozen=True, forbid_unknown_fields=True):
     """A release that was published with a version."""
 
     name: str
@@ -329,13 +329,13 @@ class PublishedRelease(Struct, forbid_unknown_fields=True):
     guarantee: Guarantee
 
 
-class ReleasesBody(Struct, forbid_unknown_fields=True):
+class ReleasesBody(Struct, frozen=True, forbid_unknown_fields=True):
     """All releases of a version."""
 
     releases: list[PublishedRelease]
 
 
-class ModelBody(Struct):
+class ModelBody(Struct, frozen=True):
     """The version that answers, and its guarantee for the people whose ratings it was fitted to."""
 
     version: str
@@ -347,13 +347,13 @@ class ModelBody(Struct):
     published: Annotated[int, Meta(ge=0, le=2**53)]
 
 
-class PopularityRequest(Struct, forbid_unknown_fields=True):
+class PopularityRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a curator's ``/v1/popularity``. Every member is optional."""
 
     epsilon: Annotated[float, Meta(gt=0, le=100)] = 1.0
 
 
-class SlateRequest(PopularityRequest, forbid_unknown_fields=True):
+class SlateRequest(PopularityRequest, frozen=True, forbid_unknown_fields=True):
     """The body of a curator's ``/v1/slates``. Every member is optional."""
 
     k: Annotated[int, Meta(ge=1, le=1000)] = 10
@@ -361,7 +361,7 @@ class SlateRequest(PopularityRequest, forbid_unknown_fields=True):
     request_id: Annotated[str, characters(1, 100)] | None = None
 
 
-class LedgerStatementBody(Struct):
+class LedgerStatementBody(Struct, frozen=True):
     """What a subject was charged, and what is left of the budget."""
 
     subject: str
@@ -373,19 +373,19 @@ class LedgerStatementBody(Struct):
     promised: Guarantee
 
 
-class MessagesBody(Struct, forbid_unknown_fields=True):
+class MessagesBody(Struct, frozen=True, forbid_unknown_fields=True):
     """The names of messages, in order."""
 
     messages: list[str]
 
 
-class KeptBody(Struct, forbid_unknown_fields=True):
+class KeptBody(Struct, frozen=True, forbid_unknown_fields=True):
     """The name under which a reply was kept."""
 
     name: str
 
 
-class StateBody(Struct, forbid_unknown_fields=True):
+class StateBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether a process is alive or ready."""
 
     state: str

@@ -103,7 +103,7 @@ async def counts(http: HttpRequest) -> Response:
     key = None if state.served.shows_counts else allowed(state.keys, http, *_READERS)
     totals = await asyncio.to_thread(lambda: list(state.ledger.items()))
     items = [
-        CountedItem(item, _title(state.served, item), impressions, str(micros))
+        CountedItem(item, impressions, str(micros), _title(state.served, item))
         for item, impressions, micros in totals
         if _may_see(key, item)
     ]

@@ -7,13 +7,11 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from tacit.guarantees import Guarantee
 from tacit.messages.private_slates import Slate
 from tacit.models.dpp.tempered import ALPHA, MOST_NATS
 from tacit.service.bodies import (
     JSON,
     Problem,
-    PublishedRelease,
     ReleasesBody,
     ServedSlateBody,
     SlateRelease,
@@ -57,11 +55,7 @@ async def slate(
 @router.get("/v1/releases", responses=answers(ReleasesBody), response_class=Response)
 async def releases(http: HttpRequest) -> Response:
     """All releases of this version: counts for slates, and models across domains."""
-    entries = state_of(http).served.version.releases
-    rows = [
-        PublishedRelease(entry["name"], entry["kind"], Guarantee.from_json(entry["guarantee"])) for entry in entries
-    ]
-    return json_response(ReleasesBody(rows))
+    return json_response(state_of(http).served.releases)
 
 
 @router.get("/v1/releases/{name}", responses=answers(None, 404), response_class=Response)

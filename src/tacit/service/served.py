@@ -28,7 +28,15 @@ from tacit.models.features import GenreProfile, unit_rows
 from tacit.models.multi_selection import LinearMap
 from tacit.server import Listings, MultiSelection, Population, PrivateSelection, PrivateSlates, listings_of
 from tacit.server.listings import best_items, quality_map
-from tacit.service.bodies import CatalogueBody, ModelBody, Packed, ServedSlateBody, json_bytes
+from tacit.service.bodies import (
+    CatalogueBody,
+    ModelBody,
+    Packed,
+    PublishedRelease,
+    ReleasesBody,
+    ServedSlateBody,
+    json_bytes,
+)
 from tacit.service.settings import Settings
 from tacit.service.telemetry import LOG, MODEL, SWAPS, places_of
 from tacit.service.versions import STORE, Version, current, is_demonstration, load_tables, read_version
@@ -204,6 +212,16 @@ class ServedVersion:
             look_alikes=len(self.store.look_alikes),
             guarantee=self.store.guarantee,
             published=self.version.published,
+        )
+
+    @cached_property
+    def releases(self) -> ReleasesBody:
+        """All releases of the version, with their guarantees."""
+        return ReleasesBody(
+            [
+                PublishedRelease(entry["name"], entry["kind"], Guarantee.from_json(entry["guarantee"]))
+                for entry in self.version.releases
+            ]
         )
 
     @cached_property

@@ -161,6 +161,7 @@ def test_what_was_reported_is_told_in_the_same_words_as_in_the_ledger(client: ht
     client.post(IMPRESSIONS, json=impression(offer.token, offer.items[1])).raise_for_status()
     found = client.get("/v1/private-selection/counts", headers=counting.operator).json()["items"]
     (one,) = [one for one in found if one["item"] == offer.items[1]]
+    assert list(one) == ["item", "impressions", "micros", "title"]  # in this order, as ever
     assert one["title"] == f"Synthetic {offer.items[1]}"
     assert (type(one["impressions"]), one["micros"]) == (int, str(PRICES[one["item"]] * one["impressions"]))
 

@@ -166,6 +166,11 @@ def test_so_are_those_that_a_coordinator_did_not_check(mechanism: str, changed: 
         Manifest.from_frame(open_frame(message(told, mechanism)), COORDINATOR)
 
 
+def test_a_manifest_of_another_protocol_is_told_which_one_this_is() -> None:
+    with pytest.raises(InvalidMessage, match="expected a manifest of the protocol fp/1"):
+        Manifest.from_frame(open_frame(message({"version": "fp/2"})), COORDINATOR)
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -140,8 +140,8 @@ class Manifest(Message):
         if self.entities_each > len(self.roster):
             raise InvalidParameter("entities_each is at most the number of entities in the roster.")
         keep(self, min_entities=whole("min_entities", self.min_entities, least=1, most=max(1, contributors)))
-        stated = {stated.name: getattr(self, stated.name) for stated in fields(self)}
-        keep(self, **resolve(stated, tuple(entity.name for entity in self.contributors)))
+        constants = {constant.name: getattr(self, constant.name) for constant in fields(self)}
+        keep(self, **resolve(constants, tuple(entity.name for entity in self.contributors)))
         if self.mechanism is Mechanism.MOMENTS:
             rhos_of(self)
         guarantee_of(self)  # both refuse what no ledger could charge
@@ -205,6 +205,8 @@ class Manifest(Message):
     @classmethod
     def from_json(cls, value: object) -> Self:
         """The manifest that ``to_json`` wrote, with every number stated; InvalidMessage for anything else."""
+        if isinstance(value, dict) and (value.get("kind"), value.get("version")) != ("manifest", VERSION):
+            raise InvalidMessage(f"expected a manifest of the protocol {VERSION}.")
         stated = super().from_json(value)
         try:
             manifest = replace(stated)  # checked, with defaults, as its coordinator constructed it
