@@ -19,7 +19,7 @@ import dataclasses
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, partial
 from typing import (
@@ -150,7 +150,7 @@ def value_of(release: Release[T]) -> T:
     return release.value
 
 
-def message_of(value: T, *classes: type) -> T:
+def checked_message(value: T, *classes: type) -> T:
     """``value``, if it is a message of these classes. Raises TypeError for any other object: it could claim any guarantee."""
     if type(value) not in classes:
         raise TypeError(f"expected {' or '.join(cls.__name__ for cls in classes)}, not {type(value).__name__}.")
@@ -293,31 +293,41 @@ def _plan_field(name: str, annotation: Any, title: str) -> _Field:
         check = partial(_check_instance, get_origin(kind) or kind, title)
         schema = schema_of(wire.sent) if wire.schema is None else wire.schema
         return _Field(name, key, check, wire.sent, wire.read, wire.write, schema)
-    inner, optional = kind, get_origin(kind) in (Union, types.UnionType)
-    if optional:
-        inner = next(part for part in get_args(kind) if part is not type(None))
-    inside, limits = _split_annotation(inner)
-    limits = limits or extras
-    many = get_origin(inside) is tuple
-    of = get_args(inside)[0] if many else inside
-    if isinstance(of, type) and issubclass(of, Message):
-        struct, build = _plan(of).struct, partial(_build, of)
-        sent, schema = struct, reference(of.__name__)
-        reader: Callable[[Any], Any] = build
-        writer: Callable[[Any], Any] = of.to_json
-        checker = partial(_check_instance, of, title)
-        if many:
-            sent = _with_limits(tuple[struct, ...], limits)  # type: ignore[valid-type]
-            schema = schema_of(_with_limits(tuple[int, ...], limits)) | {"items": schema}
-            reader, writer = partial(_map_into, tuple, build), partial(_map_into, list, of.to_json)
-            checker = partial(_check_instances, of, title)
-        if optional:
-            sent, schema = sent | None, or_null(schema)
-            reader, writer, checker = (partial(_pass_none, function) for function in (reader, writer, checker))
-        return _Field(name, key, checker, sent, reader, writer, schema)
+    optional = get_origin(kind) in (Union, types.UnionType)
+    value_kind = next(part for part in get_args(kind) if part is not types.NoneType) if optional else kind
+    bare_kind, limits = _split_annotation(value_kind)
+    is_tuple = get_origin(bare_kind) is tuple
+    element = get_args(bare_kind)[0] if is_tuple else bare_kind
+    if isinstance(element, type) and issubclass(element, Message):
+        field = (
+            _plan_messages(name, key, element, limits or extras, title)
+            if is_tuple
+            else _plan_message(name, key, element, title)
+        )
+        return _or_null(field) if optional else field
     plain = _with_limits(kind, extras)
-    writes = _write_plain if many or (isinstance(of, type) and issubclass(of, Enum)) else None
+    writes = _write_plain if is_tuple or (isinstance(element, type) and issubclass(element, Enum)) else None
     return _Field(name, key, partial(_check_plain, plain, title), plain, None, writes, schema_of(plain))
+
+
+def _plan_message(name: str, key: str, kind: type[Message], title: str) -> _Field:
+    check, build = partial(_check_instance, kind, title), partial(_build, kind)
+    return _Field(name, key, check, _plan(kind).struct, build, kind.to_json, reference(kind.__name__))
+
+
+def _plan_messages(name: str, key: str, kind: type[Message], limits: tuple[Any, ...], title: str) -> _Field:
+    check, read_all = partial(_check_instances, kind, title), partial(_map_into, tuple, partial(_build, kind))
+    sent = _with_limits(tuple[_plan(kind).struct, ...], limits)  # type: ignore[misc]
+    schema = schema_of(_with_limits(tuple[int, ...], limits)) | {"items": reference(kind.__name__)}
+    return _Field(name, key, check, sent, read_all, partial(_map_into, list, kind.to_json), schema)
+
+
+def _or_null(field: _Field) -> _Field:
+    functions: tuple[Any, ...] = field.check, field.read, field.write
+    check, read_part, write = (partial(_pass_none, function) for function in functions)
+    return replace(
+        field, check=check, sent=field.sent | None, read=read_part, write=write, schema=or_null(field.schema)
+    )
 
 
 def _split_annotation(annotation: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.checks import keep
 from tacit.errors import InvalidMessage
 from tacit.guarantees import Release
-from tacit.messages.codec import Form, Message, Promise, ReleaseOnly, Wire, make, message_of, value_of
+from tacit.messages.codec import Form, Message, Promise, ReleaseOnly, Wire, checked_message, make, value_of
 from tacit.messages.items import Item, Items, checked_items
 
 __all__ = ["Grid", "Item", "Popularity", "Similarity", "Slate"]
@@ -61,7 +61,7 @@ class Slate(Message, metaclass=ReleaseOnly):
     @classmethod
     def from_message(cls, released: "Popularity | Similarity", chosen: NDArray[np.int64], route: str) -> "Slate":
         """A slate computed from an earlier release, in the order of ``chosen``: it costs nothing more."""
-        items = message_of(released, Popularity, Similarity).items
+        items = checked_message(released, Popularity, Similarity).items
         return make(cls, tuple(items[index] for index in chosen.tolist()), route, released.guarantee)
 
     def require(self, *, k: int) -> "Slate":

@@ -21,7 +21,7 @@ from tacit.errors import InvalidGuarantee, InvalidModel, InvalidParameter
 from tacit.files import OWNER_ONLY, draft
 from tacit.guarantees import ONE_USER, Guarantee, Release, compose, nothing, pure
 from tacit.guarantees.composition import parallel
-from tacit.messages.codec import ReleaseOnly, make, message_of, value_of
+from tacit.messages.codec import ReleaseOnly, checked_message, make, value_of
 from tacit.models.features import FeatureSpace, FoldedTaste, GenreProfile
 from tacit.models.items import Items
 from tacit.models.scorers import FactorScorer, OnnxScorer, RatingNetwork, Scorer, TwoTower
@@ -115,7 +115,7 @@ class Store(metaclass=ReleaseOnly):
 
     def with_look_alikes(self, look_alikes: "LookAlikes") -> "Store":
         """The same model with these look-alikes."""
-        rows, sizes = message_of(look_alikes, LookAlikes).rows, look_alikes.sizes
+        rows, sizes = checked_message(look_alikes, LookAlikes).rows, look_alikes.sizes
         model = (self.items, self.space, self.scorer)
         return make(Store, *model, rows, self.model_guarantee, look_alikes.guarantee, self.name, sizes)
 
@@ -251,7 +251,7 @@ class LookAlikes(metaclass=ReleaseOnly):
 
         Each release protects its own users. The result assumes that no user is in two of them; ``disjoint`` is that assumption.
         """
-        if not parts or len({message_of(part, LookAlikes).rows.shape[1] for part in parts}) > 1:
+        if not parts or len({checked_message(part, LookAlikes).rows.shape[1] for part in parts}) > 1:
             raise InvalidParameter("pass at least one release, and releases of the same features.")
         if len(parts) == 1:
             return parts[0]
