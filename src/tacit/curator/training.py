@@ -158,7 +158,7 @@ def _compile(kind: Architecture) -> Callable[..., tuple[Any, Array]]:
             weights = jax.tree.map(lambda weight, move: weight - rate * move, weights, moves)
             return (weights, moments), total
 
-        # a batch of padding must not even carry on by Adam's momentum
+        # Skip batches of padding: otherwise Adam's momentum would still change the weights.
         state, total = jax.lax.cond(real.any(), learn, lambda state: (state, jnp.float32(0.0)), state)
         return state, total
 

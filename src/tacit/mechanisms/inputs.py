@@ -156,7 +156,7 @@ def _number(cell: Any) -> float:
 STEPS = 1 << 20  # grid steps within a row's bound
 
 
-@np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a cell
+@np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
 def bounded_rows(
     rows: ArrayLike | sparse.csr_array, dimension: int, bound: float, norm: int, steps: int = STEPS
 ) -> sparse.csr_array:
@@ -287,7 +287,7 @@ class ProfileBounds:
         parts = [self._bounded(table, noise, l2) for table in _tables(rows, self.items)]
         return sparse.csr_array(sparse.vstack(parts, format="csr")) if len(parts) > 1 else parts[0]
 
-    @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a cell
+    @np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
     def _bounded(self, table: sparse.csr_array, noise: Noise, l2: bool) -> sparse.csr_array:
         share = np.where(np.isfinite(table.data), table.data, 0.0) / self.value_bound
         cells = np.trunc(np.clip(share, -1.0 if self.signed else 0.0, 1.0) * VALUE_STEPS).astype(np.int64)
@@ -448,7 +448,7 @@ class FeatureBox:
             raise InvalidInput(f"a table must have fewer than {MOST_FEATURE_USERS} rows: whole numbers would overflow.")
         return table
 
-    @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a cell
+    @np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
     def _cut(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         # every operation works on one cell and rounds as IEEE 754 says: other cells cannot change its value
         lower, upper, centre = self._sides

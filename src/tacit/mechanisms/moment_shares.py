@@ -215,7 +215,7 @@ def mark_items(rows: ArrayLike | sparse.csr_array, items: int) -> sparse.csr_arr
     return sparse.vstack([_mark_block(part, items) for part in parts], format="csr")
 
 
-@np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a cell
+@np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
 def _mark_block(rows: ArrayLike | sparse.csr_array, items: int) -> sparse.csr_array:
     table = real_table(rows, "rows", items)
     if table.shape[1] != items:

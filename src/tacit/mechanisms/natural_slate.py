@@ -121,13 +121,14 @@ class NaturalSlate:
         return one_user(self.relation)
 
     @property
-    def _twice(self) -> bool:
+    def _costs_double(self) -> bool:
+        """Whether one slate costs 2 log(1 + bound/sigma), the whole range of its loss."""
         return self.redrawn and self.relation is Relation.REPLACE
 
     @property
     def _asked(self) -> float:
         """The log(1 + bound/sigma) that epsilon affords."""
-        return self.epsilon / 2.0 if self._twice else self.epsilon
+        return self.epsilon / 2.0 if self._costs_double else self.epsilon
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -146,7 +147,7 @@ class NaturalSlate:
         # added or removed: the range is eta. Replaced: 2 eta, and so is the cost itself where slates are redrawn
         spread = eta if self.relation is Relation.ADD_REMOVE else 2.0 * eta
         loss = Loss(LossKind.BOUNDED_RANGE, spread) if math.isfinite(spread) else None
-        stated = Guarantee(spread if self._twice else eta, self.protects, proof=self.name, loss=loss)
+        stated = Guarantee(spread if self._costs_double else eta, self.protects, proof=self.name, loss=loss)
         assumed = assumption(self.sampler)
         return stated if assumed is None else stated.assuming(assumed)
 

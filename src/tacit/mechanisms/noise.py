@@ -1,4 +1,4 @@
-"""Privacy randomness: bytes from the operating system, never seeded, never logged, never numpy's. And how a release is made.
+"""Privacy randomness: bytes from the operating system, never seeded, never logged, never numpy's. Mechanisms make releases here.
 
 Experiment randomness has another type: a ``numpy.random.Generator``, passed as ``rng``. The type checker keeps it out of every
 function that takes ``noise``.
@@ -99,7 +99,7 @@ T = TypeVar("T")
 
 
 def released(value: T, guarantee: Guarantee, noise: Noise) -> Release[T]:
-    """What a mechanism has drawn, as a release under ``guarantee``. Only mechanisms call this: it believes its caller.
+    """Wraps a mechanism's output as a release. Does not check ``guarantee``; only mechanisms may call it.
 
     With replayed noise the release promises nothing, and says why.
     """

@@ -215,7 +215,7 @@ def _cells(rows: Any, items: int) -> tuple[NDArray[np.int64], NDArray[np.int64],
     return cells.row.astype(np.int64), cells.col.astype(np.int64), cells.data, rows.shape[0]
 
 
-@np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a cell
+@np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
 def _whole(raw: NDArray[Any], bounds: RatingBounds) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     value = raw.astype(np.float64)
     is_rated = np.isfinite(value)

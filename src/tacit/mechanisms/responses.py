@@ -207,7 +207,7 @@ def power_of_e_below(epsilon: float) -> int:
     return max(exp_bounds(Fraction(epsilon), BITS + 96)[0] >> 96, 1 << BITS)
 
 
-@np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a score
+@np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
 def _ranked(raw: ArrayLike, m: int) -> NDArray[np.float64]:
     """Scores that can be ordered: a score that is not a number counts as the lowest."""
     scores = candidate_scores(raw)
@@ -305,7 +305,7 @@ class Envelope:
             draw[waiting] -= weights[waiting, item]
         return chosen
 
-    @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a score
+    @np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
     def _ranked(self, raw: ArrayLike) -> NDArray[np.float64]:
         scores = candidate_scores(raw)
         if scores.shape[-1] != len(self.floors):

@@ -232,7 +232,7 @@ class ScaledScores:
         """The same boxes for these candidates only, given by their indices."""
         return ScaledScores(len(left), self.steps)
 
-    @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about an underflow
+    @np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
     def integers(self, raw: Scores) -> NDArray[np.int64]:
         """The scores in grid steps, each row scaled to its own least and largest score."""
         scores = _scores_of(self.k, raw)

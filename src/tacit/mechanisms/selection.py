@@ -97,7 +97,7 @@ def selection_rate(scores: ScoreSource, epsilon: float) -> Fraction:
     return Fraction(epsilon) / (scores.sensitivity * (1 if scores.monotone else 2))
 
 
-@np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell that an item is far behind
+@np.errstate(all="ignore")  # Silence numpy: an error could reveal that an item is far behind
 def gumbel_choice(integers: NDArray[np.int64], rate: Fraction, noise: Noise) -> NDArray[np.int64]:
     """One item for every row of whole-number scores, drawn exactly with probability proportional to e^(rate * score)."""
     behind = integers.max(axis=1, keepdims=True) - integers

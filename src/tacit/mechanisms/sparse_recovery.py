@@ -163,7 +163,7 @@ class SparseRecovery:
             self.recover(table, np.clip(cluster, 0, self.k - 1).astype(np.int64), noise), self.guarantee, noise
         )
 
-    @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a sum
+    @np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
     def recover(self, table: sparse.csr_array, clusters: NDArray[np.int64], noise: Noise) -> Prototypes:
         """The prototypes of rows that are already bounded, in steps. An empty cluster takes the same path as any other."""
         users = table.shape[0]

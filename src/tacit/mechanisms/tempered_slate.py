@@ -372,7 +372,7 @@ def _orthogonal(features: Floats) -> tuple[Floats, Floats]:
     return basis / math.sqrt(1.0 + excess), factor
 
 
-@np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about an overflow
+@np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
 def _coordinates(rows: Floats, factor: Floats, most: float) -> Floats:
     """R z of every row, shortened to the norm ``most`` up to rounding, so that a row cut on the grid keeps its direction.
 

@@ -123,7 +123,7 @@ class GumbelTopK:
     def _exact_few(self, base: int, left: list[int | None]) -> list[Fraction | None]:
         return [None if score is None else (base - score) * self.rate for score in left]
 
-    @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell that an item is far behind
+    @np.errstate(all="ignore")  # Silence numpy: an error could reveal that an item is far behind
     def _choose(self, integers: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
         self._check(integers.shape[1])
         rows = np.arange(integers.shape[0])

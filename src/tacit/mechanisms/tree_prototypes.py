@@ -210,7 +210,7 @@ class TreePrototypes:
         """Noisy answers about the rows, each at most as often as was paid for. Only ``compute`` may ask them."""
         return NoisyAnswers(self, WholeRows(self.bounds.bounded(rows, noise, l2=True)), noise)
 
-    @np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell about a noisy number
+    @np.errstate(all="ignore")  # Silence numpy: an error could reveal a noisy number
     def compute(self, answers: "NoisyAnswers") -> Prototypes:
         """The prototypes, from noisy answers and public numbers only."""
         tree = grow(answers.counts, self.depth, self.minimum, _BRANCH)

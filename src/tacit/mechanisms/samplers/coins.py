@@ -81,7 +81,7 @@ def bernoulli(probability: Fraction, count: int, noise: Noise) -> NDArray[np.boo
     return coins(ratio_bounds(probability), count, noise)
 
 
-@np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell that a coin is nearly always tails
+@np.errstate(all="ignore")  # Silence numpy: an error could reveal that a coin is nearly always tails
 def exponential_coins(
     exponents: NDArray[np.float64],
     exact: Callable[[int], Fraction],

@@ -30,7 +30,7 @@ from tacit.mechanisms.noise import Noise, bits, words64
 from tacit.mechanisms.samplers.coins import GUARD, below, below_each, bernoulli, is_below, ratio_bounds
 
 
-@np.errstate(all="ignore")  # if the caller makes numpy raise, an error would tell that an item is far behind
+@np.errstate(all="ignore")  # Silence numpy: an error could reveal that an item is far behind
 def choose(
     exponents: NDArray[np.float64],
     exact: Callable[[int], Sequence[Fraction | None]],
