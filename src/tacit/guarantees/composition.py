@@ -188,7 +188,7 @@ def _at_distance(guarantee: Guarantee, distance: float, protects: Neighbours, as
         epsilon = up(Fraction(guarantee.epsilon) * (Fraction(distance) + Fraction(guarantee.rounding)))
         if math.isinf(epsilon):
             assumes |= {"nothing is left to promise: epsilon is beyond all numbers"}
-    loss = Loss(LossKind.PURE, epsilon) if math.isfinite(epsilon) else None
+    loss = finite_loss(LossKind.PURE, epsilon)
     return Guarantee(epsilon, protects, assumes=assumes, proof=CONVERSION_PROOF, loss=loss)
 
 
@@ -224,5 +224,4 @@ def _loss_after(loss: Loss | None, count: int) -> Loss | None:
     if loss is None:
         return None
     # Pure losses, ranges and Gaussian shifts pass through a chain of steps linearly, rho by the square (Bun, Steinke 2016).
-    value = up(Fraction(loss.value) * (count**2 if loss.kind is LossKind.ZCDP else count))
-    return Loss(loss.kind, value) if math.isfinite(value) else None
+    return finite_loss(loss.kind, up(Fraction(loss.value) * (count**2 if loss.kind is LossKind.ZCDP else count)))

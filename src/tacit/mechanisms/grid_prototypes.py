@@ -17,8 +17,9 @@ from scipy import sparse
 
 from tacit.checks import finite, keep, positive, whole
 from tacit.errors import InvalidParameter
-from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Release
+from tacit.guarantees import ONE_USER, Guarantee, LossKind, Release
 from tacit.guarantees.arithmetic import down, up
+from tacit.guarantees.guarantee import finite_loss
 from tacit.mechanisms.inputs import VALUE_STEPS as STEPS
 from tacit.mechanisms.inputs import ProfileBounds, root_up
 from tacit.mechanisms.local_swaps import LocalSwaps, nearest_two
@@ -193,7 +194,7 @@ class GridPrototypes:
         steps = (self.partition.guarantee, self.local_swaps.guarantee, self.recovery.guarantee)
         each = [Fraction(step.loss.value) for step in steps if step.loss is not None]
         rho = up(self.trials * (sum(each) + (self.repetitions - 1) * each[0]) + Fraction(spent.final) ** 2 / 8)
-        loss = Loss(LossKind.ZCDP, rho) if len(each) == len(steps) and math.isfinite(rho) else None
+        loss = finite_loss(LossKind.ZCDP, rho) if len(each) == len(steps) else None
         return Guarantee(self.epsilon, ONE_USER, proof=self.name, loss=loss)
 
     @cached_property

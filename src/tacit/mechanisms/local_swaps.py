@@ -3,7 +3,6 @@
 Every swap, and at the end the choice among the sets of centres seen, is one exact exponential mechanism on whole-number losses.
 """
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import keep, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Release
+from tacit.guarantees import ONE_USER, Guarantee, LossKind, Release
 from tacit.guarantees.arithmetic import up
+from tacit.guarantees.guarantee import finite_loss
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.mechanisms.partition import HALF_SIDE, MOST_DIMENSIONS
 from tacit.mechanisms.samplers.coins import below_each
@@ -61,8 +61,7 @@ class LocalSwaps:
         """What the chosen centres promise: epsilon, in nats, for one user's rows, added or removed; composes by its zCDP."""
         # swaps + 1 exponential mechanisms, each of range epsilon / (swaps + 1)
         rho = up(Fraction(self.epsilon) ** 2 / (8 * (self.swaps + 1)))
-        loss = Loss(LossKind.ZCDP, rho) if math.isfinite(rho) else None
-        return Guarantee(self.epsilon, ONE_USER, proof=self.name, loss=loss)
+        return Guarantee(self.epsilon, ONE_USER, proof=self.name, loss=finite_loss(LossKind.ZCDP, rho))
 
     @cached_property
     def rate(self) -> Fraction:

@@ -18,7 +18,7 @@ from tacit.checks import keep, member, positive, whole
 from tacit.errors import InvalidParameter
 from tacit.guarantees import Guarantee, Loss, LossKind, Neighbours, Relation, Release, nothing
 from tacit.guarantees.arithmetic import up
-from tacit.guarantees.guarantee import MECHANISM, one_user
+from tacit.guarantees.guarantee import MECHANISM, finite_loss, one_user
 from tacit.mechanisms.noise import FLOATS, SYSTEM_NOISE, Noise, NoiseCoins
 from tacit.mechanisms.samplers.subsets import WholeKernel, determinant
 from tacit.mechanisms.slates import (
@@ -146,8 +146,8 @@ class NaturalSlate:
         eta = true if self.calibration == "published" else self._asked  # the jitter was rounded up for what was asked
         # added or removed: the range is eta. Replaced: 2 eta, and so is the cost itself where slates are redrawn
         spread = eta if self.relation is Relation.ADD_REMOVE else 2.0 * eta
-        loss = Loss(LossKind.BOUNDED_RANGE, spread) if math.isfinite(spread) else None
-        stated = Guarantee(spread if self._costs_double else eta, self.protects, proof=self.name, loss=loss)
+        cost, loss = spread if self._costs_double else eta, finite_loss(LossKind.BOUNDED_RANGE, spread)
+        stated = Guarantee(cost, self.protects, proof=self.name, loss=loss)
         assumed = assumption(self.sampler)
         return stated if assumed is None else stated.assuming(assumed)
 

@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import keep, positive, probability, whole
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Release
+from tacit.guarantees import ONE_USER, Guarantee, LossKind, Release
 from tacit.guarantees.arithmetic import up
+from tacit.guarantees.guarantee import finite_loss
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.mechanisms.samplers import integers
 from tacit.mechanisms.samplers.coins import rare_heads
@@ -65,8 +66,7 @@ class PrivatePartition:
         """What the released cells promise: epsilon, in nats, for one user's rows, added or removed; composes by its zCDP."""
         # one coin a level, each of loss epsilon/depth: rho = depth (epsilon/depth)^2 / 2
         rho = up(Fraction(self.epsilon) ** 2 / (2 * self.depth))
-        loss = Loss(LossKind.ZCDP, rho) if math.isfinite(rho) else None
-        return Guarantee(self.epsilon, ONE_USER, proof=self.name, loss=loss)
+        return Guarantee(self.epsilon, ONE_USER, proof=self.name, loss=finite_loss(LossKind.ZCDP, rho))
 
     @cached_property
     def scale(self) -> Fraction:

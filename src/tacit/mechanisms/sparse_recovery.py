@@ -4,7 +4,6 @@ Noise is added to sums, at a public scale. Noise on means would have a scale div
 number. Proof: docs/proofs/sparse-recovery.md.
 """
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,8 +15,9 @@ from scipy import sparse
 
 from tacit.checks import keep, positive, whole
 from tacit.errors import InvalidInput
-from tacit.guarantees import ONE_USER, Guarantee, Loss, LossKind, Neighbours, Release
+from tacit.guarantees import ONE_USER, Guarantee, LossKind, Neighbours, Release
 from tacit.guarantees.arithmetic import up
+from tacit.guarantees.guarantee import finite_loss
 from tacit.mechanisms.inputs import VALUE_STEPS as STEPS
 from tacit.mechanisms.inputs import ProfileBounds
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
@@ -121,8 +121,7 @@ class SparseRecovery:
         rho = Fraction(self.count) ** 2 / 2 + spent**2 / 2
         if self.selects:
             rho += Fraction(self.select) ** 2 / (8 * self.picked)
-        loss = Loss(LossKind.ZCDP, up(rho)) if math.isfinite(up(rho)) else None
-        return Guarantee(self.epsilon, ONE_USER, proof=self.name, loss=loss)
+        return Guarantee(self.epsilon, ONE_USER, proof=self.name, loss=finite_loss(LossKind.ZCDP, up(rho)))
 
     @property
     def _value_epsilon(self) -> Fraction:

@@ -19,7 +19,7 @@ from tacit.checks import finite, keep, member, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import Guarantee, Loss, LossKind, Relation, Release, pure
 from tacit.guarantees.arithmetic import down, exactly, sqrt_down
-from tacit.guarantees.guarantee import MECHANISM, one_user
+from tacit.guarantees.guarantee import MECHANISM, finite_loss, one_user
 from tacit.mechanisms.inputs import real_table, whole_sums
 from tacit.mechanisms.noise import FLOATS, SYSTEM_NOISE, Noise, NoiseCoins
 from tacit.mechanisms.scores import MOST_STEPS, Scores
@@ -310,7 +310,7 @@ class FeatureSlate:
             protects,
             assumes=frozenset({FLOATS}),
             proof=self.name,
-            loss=Loss(LossKind.BOUNDED_RANGE, reach) if math.isfinite(reach) else None,
+            loss=finite_loss(LossKind.BOUNDED_RANGE, reach),
         )
 
     def outcomes(self) -> list[tuple[int, ...]]:

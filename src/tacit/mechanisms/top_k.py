@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import keep, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
-from tacit.guarantees import Guarantee, Loss, LossKind, Release, pure
+from tacit.guarantees import Guarantee, LossKind, Release, pure
 from tacit.guarantees.arithmetic import down, up
+from tacit.guarantees.guarantee import finite_loss
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.mechanisms.responses import TopResponse
 from tacit.mechanisms.samplers.integers import (
@@ -67,8 +68,7 @@ class GumbelTopK:
         """What all k picks together promise: epsilon, in nats, for what the scores protect; composes by its zCDP."""
         # k exponential mechanisms, each of range epsilon/k: zCDP k (epsilon/k)^2 / 8
         rho = up(Fraction(self.epsilon) ** 2 / (8 * self.k))
-        loss = Loss(LossKind.ZCDP, rho) if math.isfinite(rho) else None
-        return Guarantee(self.epsilon, self.scores.protects, proof=self.name, loss=loss)
+        return Guarantee(self.epsilon, self.scores.protects, proof=self.name, loss=finite_loss(LossKind.ZCDP, rho))
 
     @cached_property
     def rate(self) -> Fraction:
