@@ -70,7 +70,7 @@ class PopularityShare:
     @cached_property
     def guarantee(self) -> Guarantee:
         """What the sum of all shares promises if ``honest`` of them have secret noise: (epsilon, delta) for one user's rows."""
-        return _guarantee(self.name, self.rho, self.delta, self.honest)
+        return _guarantee_of(self)
 
     @cached_property
     def noise_law(self) -> GridNoise:
@@ -83,8 +83,7 @@ class PopularityShare:
 
     def release(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         """One noisy whole number for every item, also for an item that nobody has."""
-        noisy = self.noise_law.add(self.totals(rows), noise)
-        return released(GridVector(noisy, self.noise_law.step), self.guarantee, noise)
+        return released(self.noise_law.vector(self.totals(rows), noise), self.guarantee, noise)
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ class GramShare:
     @cached_property
     def guarantee(self) -> Guarantee:
         """What the sum of all shares promises if ``honest`` of them have secret noise: (epsilon, delta) for one user's rows."""
-        return _guarantee(self.name, self.rho, self.delta, self.honest)
+        return _guarantee_of(self)
 
     @cached_property
     def noise_law(self) -> GridNoise:
@@ -124,18 +123,17 @@ class GramShare:
 
     def release(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         """One noisy whole number for every item and every pair of items of the head."""
-        noisy = self.noise_law.add(self.totals(rows), noise)
-        return released(GridVector(noisy, self.noise_law.step), self.guarantee, noise)
+        return released(self.noise_law.vector(self.totals(rows), noise), self.guarantee, noise)
 
 
-def _guarantee(name: str, rho: float, delta: float, honest: int) -> Guarantee:
-    loss = Loss(LossKind.ZCDP, rho)
-    alone = Guarantee(epsilon_of_rho(rho, delta), ONE_USER, delta=delta, proof=name, loss=loss)
-    if honest == 1:
+def _guarantee_of(share: PopularityShare | GramShare) -> Guarantee:
+    epsilon, loss = epsilon_of_rho(share.rho, share.delta), Loss(LossKind.ZCDP, share.rho)
+    alone = Guarantee(epsilon, ONE_USER, delta=share.delta, proof=share.name, loss=loss)
+    if share.honest == 1:
         return alone
     return alone.assuming(
         "only the sum of the shares is seen",
-        f"at least {honest} shares in it have noise that the adversary does not know",
+        f"at least {share.honest} shares in it have noise that the adversary does not know",
     )
 
 

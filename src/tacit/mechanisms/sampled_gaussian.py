@@ -138,8 +138,7 @@ class SampledGaussian:
             summed += len(image)
         if summed != sampled.size:  # a user with two rows would exceed the bound
             raise InvalidInput("the source of rows must give exactly one row for each user of the sample.")
-        noisy = self.noise_law.add(total, noise)
-        return released(GridVector(noisy, self.noise_law.step), self.guarantee, noise)
+        return released(self.noise_law.vector(total, noise), self.guarantee, noise)
 
     def cut(self, rows: ArrayLike) -> NDArray[np.int64]:
         """Every row cut by itself, in whole numbers: its L2 norm is then at most 2^grid_bits, exactly."""

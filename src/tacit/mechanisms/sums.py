@@ -133,7 +133,7 @@ class LaplaceSum:
     def release(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         """The noisy sum over all users' rows."""
         total = bounded_row_sum(rows, self.dimension, self.bound, norm=1)
-        return released(GridVector(self.noise_law.add(total, noise), self.noise_law.step), self.guarantee, noise)
+        return released(self.noise_law.vector(total, noise), self.guarantee, noise)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class GaussianSum:
     def release(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         """The noisy sum over all users' rows."""
         total = bounded_row_sum(rows, self.dimension, self.bound, norm=2)
-        return released(GridVector(self.noise_law.add(total, noise), self.noise_law.step), self.guarantee, noise)
+        return released(self.noise_law.vector(total, noise), self.guarantee, noise)
 
 
 User: TypeAlias = str | bytes | int
@@ -239,8 +239,7 @@ class BoundedCounts:
 
     def release(self, reports: Iterable[tuple[User, int]], noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         """The noisy count of every place. Negative counts stay: cutting them off would raise every sum of small counts."""
-        noisy = self.noise_law.add(self.totals(reports), noise)
-        return released(GridVector(noisy, self.noise_law.step), self.guarantee, noise)
+        return released(self.noise_law.vector(self.totals(reports), noise), self.guarantee, noise)
 
 
 def _user_and_place(report: Any) -> tuple[User | None, int]:

@@ -397,3 +397,7 @@ class GridNoise:
     def add(self, totals: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
         """``totals`` in steps, with noise on each."""
         return totals + self.sample(totals.size, noise).reshape(totals.shape)
+
+    def vector(self, totals: NDArray[np.int64], noise: Noise) -> GridVector:
+        """``totals`` in steps, with noise on each, and what a step is worth."""
+        return GridVector(self.add(totals, noise), self.step)
