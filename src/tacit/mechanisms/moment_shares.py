@@ -7,7 +7,6 @@ docs/proofs/gram-share.md.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -75,11 +74,14 @@ class PopularityShare:
     @cached_property
     def noise_law(self) -> GridNoise:
         """The noise of this share: a user's whole numbers have squares of at most 2^40 in all."""
-        return _noise_of(STEPS**2, self.rho, self.honest)
+        return _noise_of(self, STEPS**2)
 
     def totals(self, rows: ArrayLike | sparse.csr_array) -> NDArray[np.int64]:
         """The exact sums in steps, the same in any order of users. Private."""
-        return popularity_sums(rows, self.items)
+        table = mark_items(rows, self.items)
+        sizes = np.diff(table.indptr)
+        weight, _, _ = row_weights(sizes)
+        return whole_sums(np.repeat(weight, sizes), table.indices, self.items)
 
     def release(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         """One noisy whole number for every item, also for an item that nobody has."""
@@ -115,11 +117,16 @@ class GramShare:
     @cached_property
     def noise_law(self) -> GridNoise:
         """The noise of this share: a user's vector has squares of at most 2^39 in all."""
-        return _noise_of(STEPS**2 // 2, self.rho, self.honest)
+        return _noise_of(self, STEPS**2 // 2)
 
     def totals(self, rows: ArrayLike | sparse.csr_array) -> NDArray[np.int64]:
         """The exact vector in steps, the same in any order of users. Private."""
-        return gram_sums(rows, self.items, self.head)
+        table = mark_items(rows, self.items)[:, np.array(self.head)]
+        sizes = np.diff(table.indptr)
+        _, pair, single = row_weights(sizes)
+        own = whole_sums(np.repeat(single, sizes), table.indices, len(self.head))
+        weighted = sparse.csr_array((np.repeat(pair, sizes), table.indices, table.indptr), shape=table.shape)
+        return np.concatenate([own, sparse_sums(table, diagonal=False, weighted=weighted)])
 
     def release(self, rows: ArrayLike | sparse.csr_array, noise: Noise = SYSTEM_NOISE) -> Release[GridVector]:
         """One noisy whole number for every item and every pair of items of the head."""
@@ -137,15 +144,15 @@ def _guarantee_of(share: PopularityShare | GramShare) -> Guarantee:
     )
 
 
-def _noise_of(squared_sensitivity: int, rho: float, honest: int) -> GridNoise:
+def _noise_of(share: PopularityShare | GramShare, squared_sensitivity: int) -> GridNoise:
     """The noise of one share.
 
     A share that protects alone has a variance of sensitivity^2 / (2 rho). If ``honest`` shares protect together, they divide that
     variance, widened by 2^-60: a sum of discrete Gaussians is a discrete Gaussian up to a factor that is far smaller than this
     (docs/proofs/popularity-share.md).
     """
-    total = Fraction(squared_sensitivity) / (2 * Fraction(rho))
-    variance = total if honest == 1 else total * (1 + Fraction(1, 1 << 60)) / honest
+    total = Fraction(squared_sensitivity) / (2 * Fraction(share.rho))
+    variance = total if share.honest == 1 else total * (1 + Fraction(1, 1 << 60)) / share.honest
     law = GridNoise(NoiseKind.GAUSSIAN, variance, Fraction(1, STEPS))
     if variance < LEAST_SD**2:
         raise InvalidParameter(
@@ -171,24 +178,6 @@ def _checked_head(head: ArrayLike, items: int) -> tuple[int, ...]:
     if int(chosen.min()) < 0 or int(chosen.max()) >= items or np.unique(chosen).size < chosen.size:
         raise InvalidParameter(f"`head` must contain different items, from 0 to {items - 1}.")
     return tuple(chosen.tolist())
-
-
-def popularity_sums(rows: ArrayLike | sparse.csr_array, items: int) -> NDArray[np.int64]:
-    """The sum over users of x / |x| in steps. Private."""
-    table = mark_items(rows, items)
-    sizes = np.diff(table.indptr)
-    weight, _, _ = row_weights(sizes)
-    return whole_sums(np.repeat(weight, sizes), table.indices, items)
-
-
-def gram_sums(rows: ArrayLike | sparse.csr_array, items: int, head: Sequence[int]) -> NDArray[np.int64]:
-    """The sum over users of the vector (w_i w_i / sqrt 2; w_i w_j for i < j), w = x / |x| on the head, in steps. Private."""
-    table = mark_items(rows, items)[:, np.array(head)]
-    sizes = np.diff(table.indptr)
-    _, pair, single = row_weights(sizes)
-    own = whole_sums(np.repeat(single, sizes), table.indices, len(head))
-    weighted = sparse.csr_array((np.repeat(pair, sizes), table.indices, table.indptr), shape=table.shape)
-    return np.concatenate([own, sparse_sums(table, diagonal=False, weighted=weighted)])
 
 
 def row_weights(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

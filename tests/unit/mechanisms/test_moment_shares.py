@@ -13,7 +13,7 @@ from scipy import sparse, stats
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.guarantees import ONE_USER, LossKind, epsilon_of_rho, rho_for, tight
 from tacit.mechanisms import SYSTEM_NOISE, GramShare, PopularityShare, ReplayedNoise, moment_rhos, moment_shares
-from tacit.mechanisms.moment_shares import LEAST_SD, MOST_HEAD, gram_sums, mark_items, popularity_sums, row_weights
+from tacit.mechanisms.moment_shares import LEAST_SD, MOST_HEAD, mark_items, row_weights
 from tacit.models.moments import STEPS, gram_from
 from tests.contracts.mechanism import ALARM, SECRET, chi_square
 
@@ -115,12 +115,13 @@ def test_blocks_of_rows_and_of_columns_make_the_same_sums(
 ) -> None:
     rows = odd_rows(rng, 70, 23)
     head = tuple(rng.permutation(23)[:17].tolist())
-    popularity, vector = popularity_sums(rows, 23), gram_sums(rows, 23, head)
+    shares = PopularityShare(23, RHO, DELTA), GramShare(23, head, RHO, DELTA)
+    popularity, vector = (share.totals(rows) for share in shares)
     for block in (1, 2, 16, 17, 40):
         monkeypatch.setattr("tacit.mechanisms.moment_shares._ROWS", block)
         monkeypatch.setattr("tacit.mechanisms.rating_rows._COLUMNS", block)
-        assert (popularity_sums(rows, 23) == popularity).all()
-        assert (gram_sums(rows, 23, head) == vector).all()
+        assert (shares[0].totals(rows) == popularity).all()
+        assert (shares[1].totals(rows) == vector).all()
 
 
 def test_the_vector_of_the_worked_example() -> None:
