@@ -49,9 +49,7 @@ class ExponentialMechanism:
     calibrated: bool = False
 
     def __post_init__(self) -> None:
-        keep(self, epsilon=positive("epsilon", self.epsilon))
-        if self.calibrated:
-            require_boxes(self.scores)
+        _keep_checked(self)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -63,9 +61,7 @@ class ExponentialMechanism:
     @cached_property
     def rate(self) -> Fraction:
         """The exponent of one grid step: epsilon/sensitivity if all scores move the same way, else half of it."""
-        if self.calibrated:
-            return exponential_rate(cast(BoxedScores, self.scores), self.epsilon)
-        return selection_rate(self.scores, self.epsilon)
+        return _rate_of(self, _exponential_loss)
 
     @cached_property
     def _rate(self) -> float:
@@ -124,9 +120,7 @@ class PermuteAndFlip:
     calibrated: bool = False
 
     def __post_init__(self) -> None:
-        keep(self, epsilon=positive("epsilon", self.epsilon))
-        if self.calibrated:
-            require_boxes(self.scores)
+        _keep_checked(self)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -136,9 +130,7 @@ class PermuteAndFlip:
     @cached_property
     def rate(self) -> Fraction:
         """The exponent of one grid step."""
-        if self.calibrated:
-            return permute_and_flip_rate(cast(BoxedScores, self.scores), self.epsilon)
-        return selection_rate(self.scores, self.epsilon)
+        return _rate_of(self, _permute_and_flip_loss)
 
     @cached_property
     def _rate(self) -> float:
@@ -294,35 +286,28 @@ _MOST_FACTORS = 64  # of permute-and-flip over unequal boxes; beyond it there is
 _CLOSE = 2.0**-40
 
 LossOfRate = Callable[[float], float]  # of lambda
+LossOfGaps = Callable[[tuple[float, ...]], LossOfRate | None]  # None if nothing is gained
 
 
-def exponential_rate(source: BoxedScores, epsilon: float) -> Fraction:
-    """The largest known rate per grid step at which the exponential mechanism over these boxes spends epsilon."""
-    return _rate(_exponential_loss, source, epsilon)
-
-
-def permute_and_flip_rate(source: BoxedScores, epsilon: float) -> Fraction:
-    """The largest known rate per grid step at which permute-and-flip over these boxes spends epsilon."""
-    return _rate(_permute_and_flip_loss, source, epsilon)
-
-
-def require_boxes(source: object) -> None:
-    """Raises InvalidParameter for scores without public boxes, which calibration needs."""
-    if not hasattr(source, "lows"):
+def _keep_checked(rule: ExponentialMechanism | PermuteAndFlip) -> None:
+    keep(rule, epsilon=positive("epsilon", rule.epsilon))
+    if rule.calibrated and not hasattr(rule.scores, "lows"):
         raise InvalidParameter("only scores in public boxes (scaled, or clipped around centres) can be calibrated.")
 
 
-def _rate(loss_of: Callable[[tuple[float, ...]], LossOfRate | None], source: BoxedScores, epsilon: float) -> Fraction:
+def _rate_of(rule: ExponentialMechanism | PermuteAndFlip, loss_of: LossOfGaps) -> Fraction:
+    """The exponent of one grid step; calibrated, the largest known one at which ``rule`` spends epsilon over its boxes."""
+    if not rule.calibrated:
+        return selection_rate(rule.scores, rule.epsilon)
+    source = cast(BoxedScores, rule.scores)
     steps, lowest = source.sensitivity, min(source.lows)
-    plain = Fraction(epsilon) / (2 * steps)
+    plain = Fraction(rule.epsilon) / (2 * steps)
     gaps = sorted((low - lowest) / steps for low in source.lows)[1:]  # the others', in widths
-    return max(plain, Fraction(_solve_rate(loss_of, tuple(gaps), epsilon)) / steps)
+    return max(plain, Fraction(_solve_rate(loss_of, tuple(gaps), rule.epsilon)) / steps)
 
 
 @lru_cache(maxsize=1024)  # all arguments are public, and every decision asks for it
-def _solve_rate(
-    loss_of: Callable[[tuple[float, ...]], LossOfRate | None], gaps: tuple[float, ...], epsilon: float
-) -> float:
+def _solve_rate(loss_of: LossOfGaps, gaps: tuple[float, ...], epsilon: float) -> float:
     """A lambda whose loss is at most epsilon, and within three margins of it; 0 if nothing is gained."""
     margin = MARGIN * max(1.0, epsilon)
     target = epsilon - margin

@@ -12,7 +12,6 @@ from tacit.audit.twins import no_promise
 from tacit.guarantees import Guarantee, Release
 from tacit.mechanisms import ClippedScores, Envelope, ExponentialMechanism, PermuteAndFlip, ScaledScores, TopResponse
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
-from tacit.mechanisms.selection import permute_and_flip_rate
 
 
 class HalfWidth(ClippedScores):
@@ -132,7 +131,7 @@ class EqualBoxes(PermuteAndFlip):
     @cached_property
     def rate(self) -> Fraction:
         boxes = cast(ClippedScores, self.scores)
-        return permute_and_flip_rate(ScaledScores(len(boxes.centres), boxes.steps), self.epsilon)
+        return PermuteAndFlip(ScaledScores(len(boxes.centres), boxes.steps), self.epsilon, calibrated=True).rate
 
 
 class HighestBox(ExponentialMechanism):
