@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.checks import keep, positive
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_PROFILE, Guarantee, Loss, LossKind, Release, pure
-from tacit.guarantees.arithmetic import up
+from tacit.guarantees.arithmetic import unit_gauss_legendre, up
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.mechanisms.samplers.coins import below, below_each, exponential_coins, few_exponential_coins
 from tacit.mechanisms.samplers.integers import (
@@ -143,9 +143,8 @@ class PermuteAndFlip:
         """
         integers = self.scores.integers(raw)
         flip = np.exp((integers - integers.max(axis=-1, keepdims=True)) * self._rate)
-        nodes, weights = np.polynomial.legendre.leggauss(flip.shape[-1] // 2 + 1)
         probability = np.zeros_like(flip)
-        for node, weight in zip((nodes + 1.0) / 2.0, weights / 2.0, strict=True):
+        for node, weight in zip(*unit_gauss_legendre(flip.shape[-1] // 2 + 1), strict=True):
             survives = 1.0 - flip * node  # above 0: node < 1
             probability += weight * flip * np.prod(survives, axis=-1, keepdims=True) / survives
         return np.asarray(probability, dtype=np.float64)
@@ -358,7 +357,7 @@ def _permute_and_flip_loss(gaps: tuple[float, ...]) -> LossOfRate | None:
     if most >= 1.0 or len(gaps) > _MOST_FACTORS:
         return None
     distance = np.array(gaps)
-    nodes, weights = _quadrature(len(gaps) // 2 + 1)
+    nodes, weights = unit_gauss_legendre(len(gaps) // 2 + 1)
 
     behind = np.stack([1.0 - distance, most - distance])
 
@@ -377,10 +376,3 @@ def _log_any_head(rate: float, k: int) -> float:
         return math.log(k) - rate
     tails = k * (math.log(-math.expm1(-rate)) if rate < 0.7 else math.log1p(-math.exp(-rate)))
     return math.log1p(-math.exp(tails)) if tails < -0.7 else math.log(-math.expm1(tails))
-
-
-@lru_cache(maxsize=64)
-def _quadrature(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Gauss-Legendre on [0, 1]: exact for polynomials of degree below 2 count."""
-    nodes, weights = np.polynomial.legendre.leggauss(count)
-    return (nodes + 1.0) / 2.0, weights / 2.0

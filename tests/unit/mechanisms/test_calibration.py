@@ -14,6 +14,7 @@ from tacit.audit import exact
 from tacit.audit.twins.private_selection import EqualBoxes, HighestBox
 from tacit.errors import InvalidParameter
 from tacit.guarantees import LossKind
+from tacit.guarantees.arithmetic import unit_gauss_legendre
 from tacit.mechanisms import (
     ClippedScores,
     ExponentialMechanism,
@@ -196,7 +197,7 @@ def test_a_calibrated_exponential_mechanism_states_its_range_which_is_above_epsi
 
 def test_nodes_and_weights_are_right_to_thirteen_digits() -> None:
     for count in (2, 8, 17, 33):
-        nodes, weights = selection._quadrature(count)
+        nodes, weights = unit_gauss_legendre(count)
         for node, weight in zip(nodes, weights, strict=True):
             true = MP.findroot(lambda x, n=count: MP.legendre(n, x), MP.mpf(2 * node - 1))
             slope = count * (true * MP.legendre(count, true) - MP.legendre(count - 1, true)) / (true**2 - 1)

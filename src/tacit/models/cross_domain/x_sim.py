@@ -18,7 +18,6 @@ decides how many nodes are needed.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +26,7 @@ from scipy.sparse import csr_array
 
 from tacit.checks import member, whole
 from tacit.errors import InvalidParameter
+from tacit.guarantees.arithmetic import unit_gauss_legendre
 from tacit.models.arrays import Array, Floats, Ints
 from tacit.models.cross_domain.similarities import Leg, Legs
 
@@ -307,7 +307,7 @@ def integrated(legs: Legs, parts: Thirds, nodes: int, cells: int) -> Iterator[Su
         back = parts.back.part((parts.back.end >= n_source + first) & (parts.back.end < n_source + first + columns))
         home = _grid(shifted(back, -n_source, -n_source - first), (n_target, columns))
         total = np.zeros((n_source, columns))
-        for x, weight in zip(*rule(nodes), strict=True):
+        for x, weight in zip(*unit_gauss_legendre(nodes), strict=True):
             total += _path_sums(out, across, home, x)[1] * (weight / x)
         certain = _path_sums(out, across, home, 1.0)[0]
         rows, targets = np.nonzero(certain)  # shares are above 0, and so are products of five
@@ -330,19 +330,12 @@ def _path_sums(out: list[_Grid], across: _Grid, home: _Grid, x: float) -> tuple[
     return sum(part for part, _ in totals[1:]) + totals[0][0], sum(part for _, part in totals[1:]) + totals[0][1]
 
 
-@lru_cache(maxsize=len(_NODES))
-def rule(nodes: int) -> tuple[Floats, Floats]:
-    """Nodes and weights of the Gauss-Legendre rule on 0..1."""
-    points, weights = np.polynomial.legendre.leggauss(nodes)
-    return (points + 1.0) / 2.0, weights / 2.0
-
-
 def error(nodes: int, largest: int) -> float:
     """The relative error of the rule at sum S = ``largest``.
 
     It is smaller at smaller sums, because all derivatives are positive.
     """
-    points, weights = rule(nodes)
+    points, weights = unit_gauss_legendre(nodes)
     return abs(1.0 - largest * float(weights @ points ** (largest - 1)))
 
 
