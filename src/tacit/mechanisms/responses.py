@@ -23,7 +23,7 @@ from tacit.guarantees import ONE_PROFILE, Guarantee, Neighbours, Relation, Relea
 from tacit.guarantees.arithmetic import exp_bounds
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, bits, released, words64
 from tacit.mechanisms.samplers.coins import below, below_each, bernoulli
-from tacit.mechanisms.scores import candidate_scores
+from tacit.mechanisms.scores import candidate_scores, scores_of
 
 BITS = 32  # weights are whole numbers of 2^-32
 LARGEST_EPSILON = 40.0  # beyond it another value comes once in 10^17: say openly that nothing is promised
@@ -48,10 +48,7 @@ class RandomisedResponse:
             raise InvalidParameter(
                 "randomised response hides which value it was: `protects` must be a unit that is replaced, without a distance."
             )
-        if self.epsilon > LARGEST_EPSILON:
-            raise InvalidParameter(
-                f"epsilon of randomised response must be at most {LARGEST_EPSILON:g}, not {self.epsilon!r}."
-            )
+        _require_moderate(self.epsilon, "randomised response")
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -126,10 +123,7 @@ class TopResponse:
     def __post_init__(self) -> None:
         keep(self, m=whole("m", self.m, least=1, most=1 << 20), epsilon=positive("epsilon", self.epsilon))
         keep(self, d=whole("d", self.d, least=1, most=self.m))
-        if self.epsilon > LARGEST_EPSILON:
-            raise InvalidParameter(
-                f"epsilon of top response must be at most {LARGEST_EPSILON:g}, not {self.epsilon!r}."
-            )
+        _require_moderate(self.epsilon, "top response")
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -197,6 +191,11 @@ class TopResponse:
         return np.asarray(order[np.arange(len(scores)), rank], dtype=np.int64)
 
 
+def _require_moderate(epsilon: float, mechanism: str) -> None:
+    if epsilon > LARGEST_EPSILON:
+        raise InvalidParameter(f"epsilon of {mechanism} must be at most {LARGEST_EPSILON:g}, not {epsilon!r}.")
+
+
 @lru_cache(maxsize=1024)  # epsilon is public, and every decision asks for it
 def power_of_e_below(epsilon: float) -> int:
     """2^32 e^epsilon rounded down, from a proved lower bound: its ratio to 2^32 never exceeds e^epsilon.
@@ -210,9 +209,7 @@ def power_of_e_below(epsilon: float) -> int:
 @np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
 def _ranked(raw: ArrayLike, m: int) -> NDArray[np.float64]:
     """Scores that can be ordered: a score that is not a number counts as the lowest."""
-    scores = candidate_scores(raw)
-    if scores.shape[-1] != m:
-        raise InvalidInput(f"expected the scores of {m} candidates.")
+    scores = scores_of(m, raw)
     return np.fmax(scores, _LOWEST, out=scores)
 
 
@@ -228,8 +225,7 @@ class Envelope:
         floors = tuple(whole("a floor", floor, least=1, most=1 << BITS) for floor in self.floors)
         keep(self, floors=floors, epsilon=positive("epsilon", self.epsilon))
         whole("the number of floors", len(floors), least=1, most=10_000)
-        if self.epsilon > LARGEST_EPSILON:
-            raise InvalidParameter(f"epsilon of an envelope must be at most {LARGEST_EPSILON:g}, not {self.epsilon!r}.")
+        _require_moderate(self.epsilon, "an envelope")
         if not sum(floors) <= 1 << BITS or sum(floors) * power_of_e_below(self.epsilon) < _WHOLE:
             raise InvalidParameter("floors must add up to at most 1, and e^epsilon times their sum must be at least 1.")
 
@@ -251,7 +247,7 @@ class Envelope:
 
     def weights(self, raw: ArrayLike) -> list[int]:
         """The probability of every candidate, as a whole number of 2^-64. They add up to exactly 1."""
-        scores = self._ranked(raw)
+        scores = _ranked(raw, len(self.floors))
         if scores.ndim != 1:
             raise InvalidInput("release takes one row of scores; for several rows use release_many.")
         weights, spare = [floor << BITS for floor in self.floors], self.spare
@@ -263,7 +259,7 @@ class Envelope:
 
     def pmf(self, raw: ArrayLike) -> NDArray[np.float64]:
         """The probability of every candidate."""
-        scores = self._ranked(raw)
+        scores = _ranked(raw, len(self.floors))
         if scores.ndim == 2:
             return np.array([self.pmf(row) for row in scores]).reshape(scores.shape)
         return np.array([weight / _WHOLE for weight in self.weights(scores)])
@@ -279,7 +275,7 @@ class Envelope:
 
     def release_many(self, raw: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
         """One choice for each row; the guarantee is that of each row's user."""
-        scores = self._ranked(raw)
+        scores = _ranked(raw, len(self.floors))
         if scores.ndim != 2:
             raise InvalidInput("release_many takes decisions x candidates; for one decision use release.")
         return released(self._choose(scores, noise), self.guarantee, noise)
@@ -304,10 +300,3 @@ class Envelope:
             waiting &= ~here
             draw[waiting] -= weights[waiting, item]
         return chosen
-
-    @np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
-    def _ranked(self, raw: ArrayLike) -> NDArray[np.float64]:
-        scores = candidate_scores(raw)
-        if scores.shape[-1] != len(self.floors):
-            raise InvalidInput(f"expected the scores of {len(self.floors)} candidates.")
-        return np.fmax(scores, _LOWEST, out=scores)  # NaN counts as the lowest

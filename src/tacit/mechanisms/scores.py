@@ -55,8 +55,30 @@ class ScoreSource(Protocol):
         """The scores in grid steps, clipped; the last axis runs over the candidates."""
 
 
+class _OneProfile:
+    """What a score source of one profile states: ``steps`` is the width of the range that each score is clipped to."""
+
+    __slots__ = ()
+    steps: int
+
+    @property
+    def protects(self) -> Neighbours:
+        """What the scores protect: one whole profile, replaced by any other."""
+        return ONE_PROFILE
+
+    @property
+    def sensitivity(self) -> int:
+        """The most, in grid steps, by which one score can differ between neighbours: the whole range."""
+        return self.steps
+
+    @property
+    def monotone(self) -> bool:
+        """False: another profile may move some scores up and others down."""
+        return False
+
+
 @dataclass(frozen=True, slots=True)
-class ProfileScores:
+class ProfileScores(_OneProfile):
     """Scores computed from one profile, each clipped to the public range [low, high].
 
     Another profile may move every score anywhere in the range, up or down: the sensitivity is the full width, and the scores are
@@ -76,21 +98,6 @@ class ProfileScores:
         )
         if not self.low < self.high or not math.isfinite(self.high - self.low):
             raise InvalidParameter(f"scores need low < high and a finite range, not [{self.low!r}, {self.high!r}].")
-
-    @property
-    def protects(self) -> Neighbours:
-        """What the scores protect: one whole profile, replaced by any other."""
-        return ONE_PROFILE
-
-    @property
-    def sensitivity(self) -> int:
-        """The most, in grid steps, by which one score can differ between neighbours: the whole range."""
-        return self.steps
-
-    @property
-    def monotone(self) -> bool:
-        """False: another profile may move some scores up and others down."""
-        return False
 
     def integers(self, raw: Scores) -> NDArray[np.int64]:
         """The scores in grid steps above ``low``, clipped; the last axis runs over the candidates."""
@@ -191,7 +198,7 @@ class BoxedScores(ScoreSource, Protocol):
 
 
 @dataclass(frozen=True)
-class ScaledScores:
+class ScaledScores(_OneProfile):
     """Scores of ``k`` candidates, scaled to (score - lowest) / (highest - lowest); all ones if all are equal.
 
     Lowest and highest are private, but the result always lies in [0, 1] for every candidate: that is the box. A score that is not
@@ -209,21 +216,6 @@ class ScaledScores:
         )
 
     @property
-    def protects(self) -> Neighbours:
-        """What the scores protect: one whole profile, replaced by any other."""
-        return ONE_PROFILE
-
-    @property
-    def sensitivity(self) -> int:
-        """The most, in grid steps, by which one score can differ between neighbours: the whole box."""
-        return self.steps
-
-    @property
-    def monotone(self) -> bool:
-        """False: another profile may move some scores up and others down."""
-        return False
-
-    @property
     def lows(self) -> tuple[int, ...]:
         """The least score of each candidate, in grid steps."""
         return (0,) * self.k
@@ -235,7 +227,7 @@ class ScaledScores:
     @np.errstate(all="ignore")  # Silence numpy: an error could reveal a private value
     def integers(self, raw: Scores) -> NDArray[np.int64]:
         """The scores in grid steps, each row scaled to its own least and largest score."""
-        scores = _scores_of(self.k, raw)
+        scores = scores_of(self.k, raw)
         np.clip(scores, -_LARGEST, _LARGEST, out=scores)  # NaN stays NaN
         scores *= 0.5  # halves: the difference of two finite scores may overflow
         low = np.fmin.reduce(scores, axis=-1, keepdims=True)  # ignores NaN
@@ -248,7 +240,7 @@ class ScaledScores:
 
 
 @dataclass(frozen=True)
-class ClippedScores:
+class ClippedScores(_OneProfile):
     """Scores clipped to boxes of full width ``width`` around public centres, on a common grid of width / steps.
 
     Every box starts at its lower edge, so that rounding down never leaves it. The edges themselves are rounded to the grid, which
@@ -276,21 +268,6 @@ class ClippedScores:
         if not (span > 0.0).all() or not np.isfinite(low).all():
             raise InvalidParameter(f"a width of {self.width!r} is too small for floats around these centres.")
 
-    @property
-    def protects(self) -> Neighbours:
-        """What the scores protect: one whole profile, replaced by any other."""
-        return ONE_PROFILE
-
-    @property
-    def sensitivity(self) -> int:
-        """The most, in grid steps, by which one score can differ between neighbours: the whole box."""
-        return self.steps
-
-    @property
-    def monotone(self) -> bool:
-        """False: another profile may move some scores up and others down."""
-        return False
-
     @cached_property
     def lows(self) -> tuple[int, ...]:
         """The least score of each candidate, in grid steps."""
@@ -303,7 +280,7 @@ class ClippedScores:
     @np.errstate(all="ignore")
     def integers(self, raw: Scores) -> NDArray[np.int64]:
         """The scores in grid steps, clipped to their boxes."""
-        scores = _scores_of(len(self.centres), raw)
+        scores = scores_of(len(self.centres), raw)
         low, high, span = self._edges
         scores = np.where(np.isnan(scores), self._centres, scores)
         np.clip(scores, low, high, out=scores)
@@ -335,7 +312,8 @@ def _finite_centres(centres: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(finite("a centre", centre) for centre in centres)
 
 
-def _scores_of(k: int, raw: Scores) -> NDArray[np.float64]:
+def scores_of(k: int, raw: Scores) -> NDArray[np.float64]:
+    """``candidate_scores`` of exactly ``k`` candidates."""
     scores = candidate_scores(raw)
     if scores.shape[-1] != k:
         raise InvalidInput(f"expected the scores of {k} candidates.")
