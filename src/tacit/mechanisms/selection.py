@@ -223,10 +223,7 @@ class LaplaceNoisyMax:
         scale = self.scale
         reach = int(45 * scale) + 2  # beyond it less than e^-45 of the noise
         first, last = int(row.min()) - reach, int(row.max()) + reach
-        if (last - first) * row.size > _MOST_TERMS:
-            raise InvalidParameter(
-                "the law has too many terms on so fine a grid: choose fewer steps. The sampler has no such limit."
-            )
+        require_few_terms((last - first) * row.size)
         value = np.arange(first, last + 1)[:, None]
         at_most = discrete_laplace_cdf(value - row, scale)  # candidate j's noisy score <= value
         less = discrete_laplace_cdf(value - row - 1, scale)
@@ -236,6 +233,14 @@ class LaplaceNoisyMax:
             others = np.concatenate([less[:, :i], at_most[:, i + 1 :]], axis=1).prod(axis=1)
             law[i] = np.sum(discrete_laplace_pmf(value[:, 0] - row[i], scale) * others)
         return law
+
+
+def require_few_terms(terms: int) -> None:
+    """Raises InvalidParameter for a law with too many terms to sum up."""
+    if terms > _MOST_TERMS:
+        raise InvalidParameter(
+            "the law has too many terms on so fine a grid: choose fewer steps. The sampler has no such limit."
+        )
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from tacit.mechanisms.noise import FLOATS, SYSTEM_NOISE, Noise, NoiseCoins, rele
 from tacit.mechanisms.samplers.integers import GridMatrix, GridNoise
 from tacit.mechanisms.samplers.subsets import Draw, SlateSampler, WholeKernel
 from tacit.models.dpp.samplers import DenseSampler, SplitSampler
+from tacit.models.dpp.tempered import TemperedSampler
 
 STEPS = 1 << 16  # in sqrt(bound)
 SQUARE = STEPS * STEPS  # in bound
@@ -145,10 +146,13 @@ def slate_draw(table: sparse.csr_array, sigma: int, k: int, sampler: Sampler) ->
     signal = sparse.csr_array(table.T.astype(np.float64) / STEPS)
     jitter = sigma / SQUARE
     if sampler == "split":
-        split = SplitSampler(signal, jitter, k)
-        return lambda count, noise: split.draw_many(count, NoiseCoins(noise))
-    dense = DenseSampler((signal @ signal.T).toarray() + jitter * np.eye(table.shape[1]), k)
-    return lambda count, noise: dense.draw_many(count, NoiseCoins(noise))
+        return draw_in_floats(SplitSampler(signal, jitter, k))
+    return draw_in_floats(DenseSampler((signal @ signal.T).toarray() + jitter * np.eye(table.shape[1]), k))
+
+
+def draw_in_floats(sampler: DenseSampler | SplitSampler | TemperedSampler) -> Draw:
+    """Draws by a sampler that computes in floats: state ``FLOATS`` in the guarantee."""
+    return lambda count, noise: sampler.draw_many(count, NoiseCoins(noise))
 
 
 Slates = TypeVar("Slates", bound=Sequence[NDArray[np.int64]] | NDArray[np.int64])

@@ -21,9 +21,9 @@ from tacit.guarantees import Guarantee, Loss, LossKind, Relation, Release, pure
 from tacit.guarantees.arithmetic import down, exactly, sqrt_down
 from tacit.guarantees.guarantee import MECHANISM, finite_loss, one_user
 from tacit.mechanisms.inputs import real_table, whole_sums
-from tacit.mechanisms.noise import FLOATS, SYSTEM_NOISE, Noise, NoiseCoins
+from tacit.mechanisms.noise import FLOATS, SYSTEM_NOISE, Noise
 from tacit.mechanisms.scores import MOST_STEPS, Scores
-from tacit.mechanisms.slates import MOST_USERS, STEPS, PreparedSlates, sigma_for, whole_rows
+from tacit.mechanisms.slates import MOST_USERS, STEPS, PreparedSlates, draw_in_floats, sigma_for, whole_rows
 from tacit.models.dpp.laws import checked_features, checked_size, k_dpp_law, law_of_logs, require_rank, subsets
 from tacit.models.dpp.samplers import SplitSampler
 from tacit.models.dpp.tempered import MOST_NATS, TemperedSampler, along_axes, features_of
@@ -157,14 +157,8 @@ class TemperedSlate:
             return PreparedSlates(
                 self.items, self.k, self.guarantee, lambda count, _: np.tile(np.arange(self.k), (count, 1)), MECHANISM
             )
-        sampler = TemperedSampler(self.features, log_weights, self.k, rank=self._rank)
-        return PreparedSlates(
-            self.items,
-            self.k,
-            self.guarantee,
-            lambda count, noise: sampler.draw_many(count, NoiseCoins(noise)),
-            MECHANISM,
-        )
+        draw = draw_in_floats(TemperedSampler(self.features, log_weights, self.k, rank=self._rank))
+        return PreparedSlates(self.items, self.k, self.guarantee, draw, MECHANISM)
 
     def release(self, rows: Scores, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
         """One slate, items in ascending order. ``rows``: users x items, dense or sparse; a bad vote counts as 0."""
@@ -285,7 +279,7 @@ class FeatureSlate:
             relation=member("relation", Relation, self.relation),
         )
         keep(self, k=checked_size(self.k, self.items))
-        sigma_for(self.epsilon, self.bound)  # raises now what the first slate would raise
+        _ = self.sigma  # raises now what the first slate would raise
 
     @property
     def items(self) -> int:
@@ -327,14 +321,8 @@ class FeatureSlate:
 
     def prepare(self, rows: Rows) -> PreparedSlates[NDArray[np.int64]]:
         """The set-up for any number of slates of these users. Private."""
-        sampler = SplitSampler(self.contributions(rows), self.sigma, self.k)
-        return PreparedSlates(
-            self.items,
-            self.k,
-            self.guarantee,
-            lambda count, noise: sampler.draw_many(count, NoiseCoins(noise)),
-            MECHANISM,
-        )
+        draw = draw_in_floats(SplitSampler(self.contributions(rows), self.sigma, self.k))
+        return PreparedSlates(self.items, self.k, self.guarantee, draw, MECHANISM)
 
     def release(self, rows: Rows, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
         """One slate, items in ascending order. ``rows``: users x d; a cell that is not a number counts as 0."""

@@ -43,12 +43,17 @@ from tacit.mechanisms.scores import (
     many_decisions,
     one_decision,
 )
-from tacit.mechanisms.selection import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip, selection_rate
+from tacit.mechanisms.selection import (
+    ExponentialMechanism,
+    LaplaceNoisyMax,
+    PermuteAndFlip,
+    require_few_terms,
+    selection_rate,
+)
 
 # how far the best item left may be behind before weights are computed again: they lose a bit per doubling
 _REBASE = 8.0
 _MOST_OUTCOMES = 1 << 20
-_MOST_TERMS = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -310,10 +315,7 @@ class SparseVector:
         integers = one_decision(self.scores, raw)[0]
         threshold_scale, answer_scale = self.scales
         reach = int(45 * threshold_scale) + 2
-        if 2 * reach * integers.size > _MOST_TERMS:
-            raise InvalidParameter(
-                "the law has too many terms on so fine a grid: choose fewer steps. The sampler has no such limit."
-            )
+        require_few_terms(2 * reach * integers.size)
         shift = np.arange(-reach, reach + 1)
         weight = discrete_laplace_pmf(shift, threshold_scale)
         needed = self.threshold + shift[:, None] - integers  # the noise that lifts each score to the noisy threshold
