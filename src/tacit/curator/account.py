@@ -143,20 +143,23 @@ class CuratorAccount(Account[RequestDigest, Any]):
 
     def require_room(self, id_bytes: NDArray[np.int64], named: int, numbers: int, guarantee: Guarantee) -> None:
         """Refuses a message of ``named`` ids and ``numbers`` numbers if it may be too long to keep. Call it before the charge."""
-        most = int(id_bytes[-named:].sum()) + _NUMBER * numbers + len(self.pack(guarantee.to_json())) + _FRAME
+        most = int(id_bytes[-named:].sum()) + _NUMBER * numbers + self._frame(guarantee)
         if named > MOST_ITEMS or most > MOST_BYTES:
             raise InvalidParameter(
                 f"a message of {named:,} of these items may be longer than what is sent and kept ({MOST_ITEMS:,} items, "
                 f"{MOST_BYTES:,} bytes): name a public part of them in `among`, or give them shorter ids."
             )
 
-    def require_size(self, most: int) -> None:
-        """Refuses a message of up to ``most`` bytes if it may be too long to keep. Call it before the charge."""
-        if most + _FRAME > MOST_BYTES:
+    def require_size(self, most: int, guarantee: Guarantee) -> None:
+        """Refuses a message if ``most`` bytes and its guarantee may be too long to keep. Call it before the charge."""
+        if most + self._frame(guarantee) > MOST_BYTES:
             raise InvalidParameter(
                 f"a release of so many items may be longer than what a ledger keeps ({MOST_BYTES:,} bytes): leave items out of "
                 "the catalogues, or give them shorter ids."
             )
+
+    def _frame(self, guarantee: Guarantee) -> int:
+        return len(self.pack(guarantee.to_json())) + _FRAME
 
     def digest(self, *parts: object) -> str:
         """A digest of public parameters; the ledger must not show what a person asked for."""

@@ -64,12 +64,17 @@ def rho_for(epsilon: float, delta: float, conversion: Conversion = "tight") -> f
     return rho
 
 
-def epsilon_within(epsilon: float, delta: float) -> float:
-    """An epsilon about 10^-12 below this one. A ledger rounds its rho up to what a budget of (epsilon, delta) holds."""
+def rho_within(epsilon: float, delta: float) -> Fraction:
+    """A rho just below that of (epsilon, delta). A ledger counts whole units, rounds charges up and budgets down."""
     units = math.floor(Fraction(rho_for(epsilon, delta)) * UNITS)
     if units < 1:
         raise InvalidParameter("epsilon is too small at this delta: raise it.")
-    return min(epsilon, epsilon_of_rho(float(Fraction(2 * units - 1, 2 * UNITS)), delta))
+    return Fraction(2 * units - 1, 2 * UNITS)
+
+
+def epsilon_within(epsilon: float, delta: float) -> float:
+    """An epsilon about 10^-12 below this one. A ledger rounds its rho up to what a budget of (epsilon, delta) holds."""
+    return min(epsilon, epsilon_of_rho(float(rho_within(epsilon, delta)), delta))
 
 
 @lru_cache(maxsize=4096)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tacit.curator.cross_domain.domains import in_units, mu_within, rho_within
+from tacit.curator.cross_domain.domains import in_units, mu_within
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_USER
-from tacit.guarantees.concentrated import delta_of_gaussian
+from tacit.guarantees.concentrated import delta_of_gaussian, rho_within
 from tacit.ledger import Accounting, Budget, Terms
 from tacit.ledger.budgets import allowance, price
 from tacit.mechanisms.rating_rows import gaussian_claim

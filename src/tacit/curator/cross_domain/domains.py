@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -24,9 +23,9 @@ from tacit.data.catalogue import Catalogue, code_of
 from tacit.data.pairs import TwoDomains
 from tacit.data.ratings import MISSING_TIME, Ratings, Scale
 from tacit.errors import GuaranteeRefused, InvalidData, InvalidParameter, UnknownName
-from tacit.guarantees import Guarantee, epsilon_of_gaussian, mu_for, rho_for
+from tacit.guarantees import Guarantee, epsilon_of_gaussian, mu_for
 from tacit.guarantees.arithmetic import sqrt_down
-from tacit.guarantees.concentrated import UNITS
+from tacit.guarantees.concentrated import rho_within
 from tacit.ledger import Accounting
 from tacit.ledger.budgets import DELTA_DIGITS, MEASURES, shown, units_down
 from tacit.messages.cross_domain import LARGEST
@@ -394,14 +393,6 @@ def charge_unprotected(
             "mode 'moments'; or allow it when the ledger first meets these users: "
             f"Curator(..., unprotected=[{mode!r}])."
         ) from None
-
-
-def rho_within(epsilon: float, delta: float) -> Fraction:
-    """A rho just below that of (epsilon, delta). A ledger counts whole units, rounds charges up and budgets down."""
-    units = math.floor(Fraction(rho_for(epsilon, delta)) * UNITS)
-    if units < 1:
-        raise InvalidParameter("epsilon is too small at this delta: raise it.")
-    return Fraction(2 * units - 1, 2 * UNITS)
 
 
 def in_units(epsilon: float, delta: float) -> tuple[float, float]:

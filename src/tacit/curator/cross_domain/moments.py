@@ -105,7 +105,7 @@ class Moments:
         listed = domains.listed
         plan = self.plan(listed, request, account.terms.accounting)
         guarantee = account.promise(plan.mechanism.guarantee, (*listed.assumed, PUBLIC, SERVED))
-        account.require_size(listed.id_bytes + _NUMBER * plan.numbers + len(account.pack(guarantee.to_json())))
+        account.require_size(listed.id_bytes + _NUMBER * plan.numbers, guarantee)
         digest = account.digest(
             self.name, Post(self.post).value, plan.mechanism, plan.model_of, listed.digest, self.least
         )

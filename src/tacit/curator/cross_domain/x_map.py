@@ -24,7 +24,6 @@ from tacit.curator.cross_domain.domains import (
     ReleaseRequest,
     charge_unprotected,
     in_units,
-    rho_within,
     shared_scale,
     union,
 )
@@ -34,7 +33,7 @@ from tacit.data.ratings import MISSING_TIME, Scale
 from tacit.errors import InvalidInput, InvalidParameter, UnknownName
 from tacit.guarantees import ONE_USER, Guarantee, Release, nothing
 from tacit.guarantees.arithmetic import down, sqrt_down
-from tacit.guarantees.concentrated import UNITS, epsilon_within
+from tacit.guarantees.concentrated import UNITS, epsilon_within, rho_within
 from tacit.guarantees.guarantee import rho_exactly
 from tacit.ledger import Accounting
 from tacit.mechanisms import Noise, PrivateReplacement
@@ -117,7 +116,7 @@ class ValidReplacements:
         candidates = _codes_of("candidates", self.candidates, listed.target)
         mechanism = affordable(candidates.size, sources.size, request, account.terms.accounting, pure=not account.delta)
         guarantee = account.promise(mechanism.guarantee, (*listed.assumed, SERVED, NOT_THE_RECOMMENDER))
-        account.require_size(listed.id_bytes + _CODE * sources.size + len(account.pack(guarantee.to_json())))
+        account.require_size(listed.id_bytes + _CODE * sources.size, guarantee)
         digest = account.digest(
             self.name, mechanism, graph, listed.digest, sources.tobytes().hex(), candidates.tobytes().hex()
         )
