@@ -145,7 +145,7 @@ class Curator:
 
     @property
     def sent_again(self) -> bool:
-        """Whether the last release was drawn before and sent again as it was, whatever the ratings are now."""
+        """Whether the last release was drawn before and sent again unchanged, even if the ratings have changed since."""
         return self._account.sent_again
 
     @property

@@ -245,7 +245,7 @@ def _fit_network(
     examples = training.Rows(ratings.users, ratings.items, ratings.values)
     if chosen is not None:
         examples = training.Rows(examples.users[chosen], examples.items[chosen], examples.values[chosen])
-    # The callback does not get the training error: it tells about ratings that nobody has paid for.
+    # The callback does not get the training error: it would reveal something about ratings, and nobody has paid for that.
     steps_only = None if progress is None else lambda done, total, _: progress(done, total)
     network = training.train_network(
         features, space.flags, examples, kind=model, epochs=epochs, rng=rng, progress=steps_only
@@ -281,13 +281,13 @@ def _rows_or_mask(
     look_alikes: NDArray[Any] | PrivateLookAlikes | LookAlikes | None, ratings: Ratings, dimension: int
 ) -> tuple[NDArray[Any] | None, NDArray[np.bool_] | None]:
     """The table of features or the mask of users that a caller of `fit` gave; neither for the default and for a release to come."""
-    given: Any = look_alikes.rows if isinstance(look_alikes, LookAlikes) else look_alikes
-    if given is None or isinstance(given, PrivateLookAlikes):
+    chosen: Any = look_alikes.rows if isinstance(look_alikes, LookAlikes) else look_alikes
+    if chosen is None or isinstance(chosen, PrivateLookAlikes):
         return None, None
-    if isinstance(given, np.ndarray) and given.dtype == np.bool_ and given.shape == (ratings.n_users,):
-        return None, given
-    if isinstance(given, np.ndarray) and given.dtype.kind in "fiu" and given.shape[1:] == (dimension,):
-        return given, None
+    if isinstance(chosen, np.ndarray) and chosen.dtype == np.bool_ and chosen.shape == (ratings.n_users,):
+        return None, chosen
+    if isinstance(chosen, np.ndarray) and chosen.dtype.kind in "fiu" and chosen.shape[1:] == (dimension,):
+        return chosen, None
     raise InvalidParameter(
         f"look_alikes must be a table of {dimension} features each, or {ratings.n_users:,} true-or-false values, one for each user."
     )

@@ -1,6 +1,6 @@
 """Guarantees of several releases, and changes of the unit that a guarantee protects.
 
-``repeat`` and ``parallel`` compose (docs/proofs/composition); ``compose`` itself stands beside ``Guarantee``. ``within``,
+``repeat`` and ``parallel`` compose (docs/proofs/composition); ``compose`` itself is in `guarantee`. ``within``,
 ``anywhere``, ``group`` and ``replace_from_add_remove`` convert from one unit to another (docs/proofs/conversion). Every conversion
 is a theorem about *all* mechanisms with the given guarantee; a mechanism may know better about itself.
 """

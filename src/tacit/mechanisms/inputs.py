@@ -1,8 +1,8 @@
 """Private input: arrays of floats, rows in whole grid steps, and public bounds that a mechanism applies to each row.
 
 Input is refused for its shape or type only, which the caller's program decides, and an error never shows a value. Every row is cut
-by itself, in whole numbers: its image depends on that row alone, and on noise of its own, so that neighbouring tables stay
-neighbours. After the first rounding no float is left.
+independently, in whole numbers: its image depends on that row and on noise of its own, so neighbouring tables stay neighbours.
+After the first rounding no float is left.
 """
 
 import math
@@ -21,7 +21,7 @@ from tacit.checks import finite, keep, positive, whole
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.mechanisms.noise import Noise, words64
 
-# numpy turns cells of these types into floats of the same value, whatever stands beside them; others are read one by one
+# numpy turns cells of these types into floats of the same value in any table; cells of other types are read one by one
 PLAIN_NUMBERS = frozenset(
     {bool, int, float, np.bool_, np.float16, np.float32, np.float64}
     | {np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
@@ -46,7 +46,7 @@ def real_table(raw: Any, name: str, columns: int | None = None) -> sparse.csr_ar
     """``raw``, dense or sparse, as a sparse float64 table in which every cell occurs once. The caller's table is not changed.
 
     Raises InvalidInput for a wrong shape or type: an array of strings or complex numbers, or rows of different lengths. A single
-    cell of a list, or of an array of objects, that is not a number becomes NaN: an error would tell something about one user.
+    cell of a list, or of an array of objects, that is not a number becomes NaN: an error would reveal something about one user.
     Such cells are read one by one, because numpy would look for a type that fits all of them, and one string would turn other
     users' numbers into strings. An empty list is a table of ``columns`` without users.
     """
@@ -148,7 +148,7 @@ def _number(cell: Any) -> float:
     # float() takes arrays of one number, durations and, with a warning, complex numbers
     if isinstance(cell, np.ndarray) or (isinstance(cell, np.generic) and cell.dtype.kind not in "biufUS"):
         raise TypeError
-    with warnings.catch_warnings():  # a warning would tell about the cell
+    with warnings.catch_warnings():  # a warning would reveal something about the cell
         warnings.simplefilter("ignore")
         return float(cell)
 
@@ -162,8 +162,8 @@ def bounded_rows(
 ) -> sparse.csr_array:
     """All rows in whole grid steps of bound / ``steps``, after each row's L1 or L2 norm (``norm`` 1 or 2) is cut to ``bound``.
 
-    Every row is rounded towards zero and cut by itself, in whole numbers: its image depends on that row alone, and its norm
-    is at most ``steps`` exactly. A cell that is not a number counts as 0: an error would tell about it.
+    Every row is rounded towards zero and cut independently, in whole numbers: its image depends on that row alone, and its norm
+    is at most ``steps`` exactly. A cell that is not a number counts as 0: an error would reveal it.
 
     Nothing overflows: with at most 2^22 columns and 2^20 steps the squares of a row add up to at most 2^62.
     """
@@ -281,7 +281,7 @@ class ProfileBounds:
     def bounded(self, rows: ArrayLike | sparse.csr_array, noise: Noise, *, l2: bool = False) -> sparse.csr_array:
         """The rows in whole steps within all bounds (the L2 bound if ``l2``). Private, as the rows are.
 
-        Numbers of the same cell are added up first. A cell that is not a number counts as 0: an error would tell about it. If a
+        Numbers of the same cell are added up first. A cell that is not a number counts as 0: an error would reveal it. If a
         row has more than ``items_each`` numbers other than 0, ``noise`` draws which of them stay.
         """
         parts = [self._bounded(table, noise, l2) for table in _tables(rows, self.items)]
@@ -424,7 +424,7 @@ class FeatureBox:
     def bounded(self, rows: ArrayLike, noise: Noise | None = None, *, l2: bool = True) -> NDArray[np.int32]:
         """The rows less the centre, in whole steps, each with an L2 norm of at most 2^16 steps, exactly. Private, as the rows are.
 
-        Every row is cut by itself. A cell that is not a number counts as the centre: an error would tell about it. A row beyond
+        Every row is cut independently. A cell that is not a number counts as the centre: an error would reveal it. A row beyond
         the radius is shortened in whole numbers. ``noise`` is not used, and the radius always holds.
         """
         table = self._table(rows)

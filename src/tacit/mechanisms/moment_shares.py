@@ -196,7 +196,7 @@ def row_weights(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def mark_items(rows: ArrayLike | sparse.csr_array, items: int) -> sparse.csr_array:
-    """Users x items: 1 for a cell that is a finite number above 0. Each row is read by itself, and no cell raises an error."""
+    """Users x items: 1 for a cell that is a finite number above 0. Rows are read independently, and no cell raises an error."""
     big = isinstance(rows, np.ndarray) and rows.ndim == 2
     parts = [rows[i : i + _ROWS] for i in range(0, max(len(rows), 1), _ROWS)] if big else [rows]  # type: ignore[arg-type, index]
     return sparse.vstack([_mark_block(part, items) for part in parts], format="csr")

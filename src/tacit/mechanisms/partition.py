@@ -1,7 +1,7 @@
 """A private partition of a cube: cubes with many points are halved again and again. Proof: docs/proofs/private-partition.md.
 
 A coin decides whether a child is kept: its count plus discrete Laplace noise must exceed a whole-number threshold. Children without
-a point toss the same coin, so no outcome by itself tells that somebody was there.
+a point toss the same coin, so no single outcome reveals that somebody was there.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Users' ratings as rows of whole steps: public bounds, exact sums over users, and exact sums of products.
 
 A mechanism turns ratings into whole steps, centres and clips them, row by row. The image of a row depends on that row alone,
-bit for bit: each cell is rounded by itself, and then no float is left. Whole numbers have the same sum in any order. Totals are
+bit for bit: each cell is rounded independently, and then no float is left. Whole numbers have the same sum in any order. Totals are
 computed here, or elsewhere for tables that no single machine holds (``TotalsOnDemand``).
 """
 
@@ -29,7 +29,7 @@ MOST_MASKED = 1 << 60  # squares of all marks of a row: with its ratings they st
 MOST_NORM = 1 << 10  # in clips: a number times the bound then stays below 2^44
 WIDEST = 1 << 16  # clips of low and high from 0, at most: sums of a row's ratings then stay below 2^56
 COARSE = 16  # steps in one step of what is multiplied: 2^13 of these within ``clip``
-_BY_CELL = ("csr", "csc", "coo")  # formats in which every cell is stored by itself
+_BY_CELL = ("csr", "csc", "coo")  # formats that store every cell separately
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ class SampledGaussian:
         return released(self.noise_law.vector(total, noise), self.guarantee, noise)
 
     def cut(self, rows: ArrayLike) -> NDArray[np.int64]:
-        """Every row cut by itself, in whole numbers: its L2 norm is then at most 2^grid_bits, exactly."""
+        """Every row cut independently, in whole numbers: its L2 norm is then at most 2^grid_bits, exactly."""
         table, most = self._whole(rows), self.bound_in_steps
         image = np.empty(table.shape, dtype=np.int64)
         for first in range(0, len(table), 1 + _CELLS // self.dimension):
@@ -241,7 +241,7 @@ def _multiplier(epsilon: float, delta: float, rate: Fraction, steps: int) -> flo
 
 
 def _exact_renyi(mp: Any, order: int, multiplier: float, rate: Fraction) -> Any:
-    """As an mpmath number. 1 is taken out of the sum, so that all its terms are positive and no digits are lost."""
+    """As an mpmath number. 1 is taken out of the sum: all its terms are then positive, and no digits are lost."""
     sampled, spread = mp.mpf(rate.numerator) / rate.denominator, 2 * mp.mpf(multiplier) ** 2
     left = 1 - sampled if rate < 1 else mp.mpf(0)
     total = mp.mpf(0)

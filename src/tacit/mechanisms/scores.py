@@ -151,7 +151,7 @@ class VoteTotals:
         votes = real_table(raw, "votes")
         if votes.shape[1] == 0:
             raise InvalidInput(_EMPTY)
-        # not an error: it would tell that one user's row is odd
+        # not an error, which would reveal that one user's row is odd
         share = np.clip(np.nan_to_num(votes.data, nan=0.0), 0.0, self.most) / self.most
         return whole_sums(np.floor(share * self.steps).astype(np.int64), votes.indices, votes.shape[1])
 

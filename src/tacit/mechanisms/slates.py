@@ -38,7 +38,7 @@ MOST_ITEMS = 1 << 22
 
 
 def whole_rows(rows: ArrayLike | sparse.csr_array, items: int, bound: float) -> sparse.csr_array:
-    """Users x items in steps of sqrt(bound) / 2^16, each row cut by itself to squares of at most 2^32. A bad cell counts as 0."""
+    """Users x items in steps of sqrt(bound) / 2^16, each row cut alone to squares of at most 2^32. A bad cell counts as 0."""
     table = bounded_rows(rows, items, sqrt_down(Fraction(bound)), norm=2, steps=STEPS)
     if table.shape[0] >= MOST_USERS:  # the shape is the caller's, not private
         raise InvalidInput(f"a table must have fewer than {MOST_USERS} rows: whole numbers would overflow.")
@@ -110,7 +110,7 @@ def require_sampler(sampler: str, items: int, sigma: int) -> None:
 
     That can happen below 8 items 2^-52 of the largest eigenvalue, which is at most 2^30 bound. With up to 2^12 items a sigma of
     bound / 2^6 is safe for every table, with room for the rounding of the eigenvalues. The check uses public values only: a
-    check of the records would tell something about them.
+    check of the records would reveal something about them.
     """
     if sampler not in get_args(Sampler):
         raise InvalidParameter(f"`sampler` must be one of {', '.join(get_args(Sampler))}, not {sampler!r}.")

@@ -215,13 +215,13 @@ class BoundedCounts:
 
     @cached_property
     def noise_law(self) -> GridNoise:
-        """A step is one report, and a user's reports add ``reports_each`` in all, at whatever places."""
+        """A step is one report, and a user's reports add ``reports_each`` in all, at any places."""
         return GridNoise.laplace(Fraction(self.reports_each) / Fraction(self.epsilon), Fraction(1))
 
     def totals(self, reports: Iterable[tuple[User, int]]) -> NDArray[np.int64]:
         """The exact counts. Private.
 
-        An odd report counts for nothing, because an error would tell about it. A report without a user is skipped: no cap could
+        A malformed report counts for nothing: an error would reveal it. A report without a user is skipped, because no cap could
         bound it. A report at an unknown place still is one of its user's reports.
         """
         if not isinstance(reports, Iterable) or isinstance(reports, str | bytes | Mapping):

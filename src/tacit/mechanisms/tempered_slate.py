@@ -210,7 +210,7 @@ def capped_totals(rows: Scores, items: int, steps: int, items_each: int | None) 
     """The sum of all users' votes for every item, in whole steps; each vote is cut to [0, 1] and rounded down to 1 / ``steps``.
 
     The ``items_each`` largest votes of each user count, or all of them; the user's own record alone decides which. A vote that is
-    not a finite number counts as 0: an error would tell about it.
+    not a finite number counts as 0: an error would reveal it.
     """
     table = real_table(rows, "votes", items)
     if table.shape[1] != items:
@@ -251,7 +251,7 @@ def read_only(features: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _scale_to_one(features: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scaled by a power of 2, so that the largest number is about 1: tiny features could vanish beside votes, visibly."""
+    """Scales by a power of 2, to a largest number of about 1: beside votes, tiny features could visibly vanish."""
     exponent = int(np.frexp(np.abs(features).max(initial=0.0))[1])
     return features if exponent == 0 else np.ldexp(features, -exponent)
 

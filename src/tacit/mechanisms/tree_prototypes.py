@@ -256,7 +256,7 @@ class TreePrototypes:
 
 @dataclass(eq=False)
 class NoisyAnswers:
-    """All that is read of private rows: every answer has noise, and is given as often as it was paid for."""
+    """All that is read of private rows. Every answer has noise, and each is given at most as often as it was paid for."""
 
     mechanism: TreePrototypes
     rows: WholeRows = field(repr=False)

@@ -296,13 +296,13 @@ def _fill(
     counts = np.diff(co.indptr)
     columns = np.flatnonzero(counts)
     starts, column = co.indptr[:-1][columns], np.repeat(np.arange(counts.size), counts)
-    mine = own[co.indices]
-    product = mine * co.data
+    item_rating = own[co.indices]  # of the user who gave each rating of ``co``
+    product = item_rating * co.data
     dot = np.add.reduceat(product, starts)
     norms = np.sqrt(squares[item] * squares[columns])
     cosine = np.where(norms > 0.0, dot / norms, 0.0)
     # 1 / (|z'_i| |z'_j|) for every co-rater; rounding may leave a square slightly off 0
-    inverse = 1.0 / np.sqrt(_rest(squares[item], mine) * _rest(squares[column], co.data))
+    inverse = 1.0 / np.sqrt(_rest(squares[item], item_rating) * _rest(squares[column], co.data))
     undefined = np.maximum.reduceat(np.isinf(inverse), starts)
     finite = np.where(np.isinf(inverse), 0.0, inverse)
     first = np.maximum.reduceat(np.where(np.isinf(inverse), -np.inf, product * finite), starts)
