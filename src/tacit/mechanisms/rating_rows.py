@@ -138,7 +138,7 @@ def rated_cells(
     cell = user * items + item
     if (
         cell[1:] <= cell[:-1]
-    ).any():  # not in order, or a cell named twice: a sum of whole numbers, in any order the same
+    ).any():  # not in order, or a cell occurs twice: whole numbers have the same sum in any order
         order = np.argsort(cell, kind="stable")
         cell, first = np.unique(cell[order], return_index=True)
         value = np.add.reduceat(value[order], first)

@@ -81,14 +81,12 @@ class RandomisedResponse:
 
     def release_many(self, values: ArrayLike, noise: Noise = SYSTEM_NOISE) -> Release[NDArray[np.int64]]:
         """One report for each value; the guarantee is that of each value's user."""
-        return released(self._report(self._values(values), noise), self.guarantee, noise)
-
-    def _report(self, values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
-        report = values.copy()
-        lies = np.flatnonzero(~bernoulli(self.truth, values.size, noise))
+        true = self._values(values)
+        report = true.copy()
+        lies = np.flatnonzero(~bernoulli(self.truth, true.size, noise))
         other = below_each(np.full(lies.size, self.k - 1, dtype=np.int64), noise)
-        report[lies] = other + (other >= values[lies])  # the k - 1 values that are not the true one
-        return report
+        report[lies] = other + (other >= true[lies])  # the k - 1 values that are not the true one
+        return released(report, self.guarantee, noise)
 
     def _value(self, raw: int) -> int:
         if isinstance(raw, bool) or not isinstance(raw, (int, np.integer)):

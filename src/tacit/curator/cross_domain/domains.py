@@ -193,9 +193,8 @@ class Domains:
         """What private modes release. Raises InvalidParameter if nothing is listed, or if ratings have no bounds."""
         if self._listed is not None:
             return self._listed
-        if self._pair is None:
-            raise InvalidParameter("this curator holds no ratings.")
-        return BothDomains.of(self._pair, catalogues=self._catalogues, public_catalogue=self._public)
+        pair = cast(RatingsPair, self._pair)  # `of` gives one of the two
+        return BothDomains.of(pair, catalogues=self._catalogues, public_catalogue=self._public)
 
     def require_rows(self) -> None:
         """Raises InvalidParameter if only totals of the ratings come here."""
