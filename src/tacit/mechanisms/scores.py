@@ -55,7 +55,7 @@ class ScoreSource(Protocol):
         """The scores in grid steps, clipped; the last axis runs over the candidates."""
 
 
-class _OneProfile:
+class ProfileScoreSource:
     """What a score source of one profile states: ``steps`` is the width of the range that each score is clipped to."""
 
     __slots__ = ()
@@ -78,7 +78,7 @@ class _OneProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileScores(_OneProfile):
+class ProfileScores(ProfileScoreSource):
     """Scores computed from one profile, each clipped to the public range [low, high].
 
     Another profile may move every score anywhere in the range, up or down: the sensitivity is the full width, and the scores are
@@ -198,7 +198,7 @@ class BoxedScores(ScoreSource, Protocol):
 
 
 @dataclass(frozen=True)
-class ScaledScores(_OneProfile):
+class ScaledScores(ProfileScoreSource):
     """Scores of ``k`` candidates, scaled to (score - lowest) / (highest - lowest); all ones if all are equal.
 
     Lowest and highest are private, but the result always lies in [0, 1] for every candidate: that is the box. A score that is not
@@ -240,7 +240,7 @@ class ScaledScores(_OneProfile):
 
 
 @dataclass(frozen=True)
-class ClippedScores(_OneProfile):
+class ClippedScores(ProfileScoreSource):
     """Scores clipped to boxes of full width ``width`` around public centres, on a common grid of width / steps.
 
     Every box starts at its lower edge, so that rounding down never leaves it. The edges themselves are rounded to the grid, which
