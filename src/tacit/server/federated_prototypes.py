@@ -29,7 +29,7 @@ from tacit.messages.federated_prototypes.replies import Code, Refused, Reply, Sh
 from tacit.messages.federated_prototypes.secure_sum import pack
 from tacit.messages.federated_prototypes.terms import Mechanism
 from tacit.models.moments import SharedMoments, noise_sds, triangle
-from tacit.models.nonnegative import Factorisation, ReleasedPrototypes, Stack, known_cells
+from tacit.models.nonnegative import Factorisation, ReleasedPrototypes, Stack
 from tacit.models.secure_sum import SumSession
 from tacit.server.secure_sums import (
     HeadChoice,
@@ -418,37 +418,6 @@ def influence(
         without = factorisation.items(_stack(others, factorisation), start=items, epochs=_INFLUENCE_EPOCHS)
         moved[name] = float(np.linalg.norm(whole - without)) / size if size > 0.0 else 0.0
     return moved
-
-
-def item_means(
-    released: Mapping[str, ReleasedPrototypes], *, zeros_observed: bool = False, trim: float = 0.0
-) -> Floats:
-    """The mean over entities of each entity's item mean (weighted by its sizes); NaN where nothing is known.
-
-    ``zeros_observed`` as in `Factorisation`: without it a released 0 counts as unknown. ``trim`` is the share of the entities
-    that is left out at each end, item by item, rounded down. Once that is one entity or more, no single entity can move a mean
-    beyond what others released.
-    """
-    if not 0.0 <= trim < 0.5:
-        raise InvalidParameter(f"trim must be at least 0 and below 0.5, not {trim}.")
-    means = np.array([_means_of(released[name], zeros_observed) for name in sorted(released)])
-    known = (~np.isnan(means)).sum(axis=0)
-    cut = np.floor(trim * known).astype(np.int64)
-    ordered = np.sort(means, axis=0)  # NaN comes last
-    rank = np.arange(len(means))[:, None]
-    kept = (rank >= cut) & (rank < known - cut)
-    counts = kept.sum(axis=0)
-    sums = np.where(kept, ordered, 0.0).sum(axis=0)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def _means_of(prototypes: ReleasedPrototypes, zeros_observed: bool) -> Floats:
-    known = known_cells(prototypes.centres, zeros_observed=zeros_observed)
-    weights = np.maximum(prototypes.sizes, 0.0)[:, None] * known
-    weights = np.where(weights.sum(axis=0) > 0.0, weights, known)  # sizes that noise made 0 carry no information
-    total = weights.sum(axis=0)
-    sums = (weights * np.where(known, prototypes.centres, 0.0)).sum(axis=0)
-    return np.where(total > 0.0, sums / np.where(total > 0.0, total, 1.0), np.nan)
 
 
 def _stack(released: Mapping[str, ReleasedPrototypes], factorisation: Factorisation) -> Stack:

@@ -1,4 +1,4 @@
-"""Prototypes of several entities: their stack and weights, items' factors, influence, item means."""
+"""Prototypes of several entities: their stack and weights, items' factors, influence."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import pytest
 
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.models.nonnegative import Factorisation, factorise, stack_prototypes, weight_parts
-from tacit.server.federated_prototypes import influence, item_means, shared_items
+from tacit.server.federated_prototypes import influence, shared_items
 
 NAN = np.nan
 
@@ -67,16 +67,14 @@ def cut_off(instead: float) -> dict[str, Sent]:
 
 
 def test_of_ratings_a_zero_is_a_number_that_was_not_released() -> None:
-    """For factors, influence and item means alike."""
+    """For factors and influence alike."""
     zeros, gaps = cut_off(0.0), cut_off(NAN)
     shared = shared_items(zeros, HOW)
     np.testing.assert_array_equal(shared, shared_items(gaps, HOW))
     np.testing.assert_array_equal(shared, HOW.of([zeros[name] for name in sorted(zeros)]))
     assert influence(zeros, shared, HOW) == influence(gaps, shared, HOW)
-    np.testing.assert_array_equal(item_means(zeros), item_means(gaps))
     nothing = {"a": sent(np.zeros((2, 4)), [5.0, 5.0]), "b": sent(np.zeros((2, 4)), [5.0, 5.0])}
     assert not shared_items(nothing, HOW).any()
-    assert np.isnan(item_means(nothing)).all()
 
 
 def test_of_counts_a_released_zero_is_a_number() -> None:
@@ -85,7 +83,6 @@ def test_of_counts_a_released_zero_is_a_number() -> None:
     assert counts.stack(list(zeros.values())).cells.shape[0] == 12
     assert counts.stack(list(gaps.values())).cells.shape[0] == 9  # a row without any number is padding still
     assert not np.allclose(shared_items(zeros, counts), shared_items(zeros, HOW))
-    assert item_means(zeros, zeros_observed=True)[2] < item_means(gaps, zeros_observed=True)[2]
 
 
 def test_ratings_come_back_from_prototypes_with_zeros_in_them() -> None:
@@ -197,26 +194,6 @@ def test_influence_needs_two_entities() -> None:
     alone = entities(1)
     with pytest.raises(InvalidParameter):
         influence(alone, shared_items(alone, HOW), HOW)
-
-
-def test_item_means_weigh_prototypes_by_size_and_entities_alike() -> None:
-    all_sent = {
-        "a": sent([[1.0, NAN, NAN, 2.0], [4.0, 2.0, NAN, 4.0]], [10.0, 30.0]),
-        "b": sent([[5.0, NAN, NAN, 6.0], [1.0, NAN, NAN, 8.0]], [-3.0, -1.0]),
-    }
-    means = item_means(all_sent)
-    np.testing.assert_allclose(means, [(3.25 + 3.0) / 2, 2.0, NAN, (3.5 + 7.0) / 2])
-
-
-def test_a_trimmed_mean_leaves_out_the_ends_item_by_item() -> None:
-    values = [[0.0, 2.0, NAN], [1.0, 2.0, NAN], [2.0, 5.0, 3.0], [3.0, NAN, NAN], [1000.0, NAN, NAN]]
-    all_sent = {str(place): sent([row], [1.0]) for place, row in enumerate(values)}
-    for trim, expected in ((0.2, [2.0, 3.0, 3.0]), (0.4, [2.0, 2.0, 3.0]), (0.0, [201.2, 3.0, 3.0])):
-        np.testing.assert_allclose(item_means(all_sent, zeros_observed=True, trim=trim), expected)
-    np.testing.assert_allclose(item_means(all_sent, trim=0.25), [2.5, 3.0, 3.0])  # the 0 is unknown: four are left
-    for trim in (-0.1, 0.5, NAN):
-        with pytest.raises(InvalidParameter):
-            item_means(all_sent, trim=trim)
 
 
 def test_prototypes_that_do_not_fit_together_are_refused() -> None:
