@@ -215,7 +215,7 @@ def _to_json(value: object) -> Any:
 
 Count = Annotated[int, Meta(ge=0, extra_json_schema={"maximum": 2**63})]
 Share = Annotated[float, Meta(ge=0, le=1)]
-# An amount of money is a text, because some readers of JSON take every number for a float and would round it.
+# Amounts of money are strings: some JSON parsers read every number as a float and would round it.
 Digits = Annotated[str, Meta(pattern="^[0-9]+$")]
 
 
@@ -413,15 +413,16 @@ _BODIES = (
     *(KeptBody, StateBody),
 )
 _MESSAGES: tuple[type[Message], ...] = (OfferRequest, Policy, Candidate, Impression, Engagement)
-SCHEMAS: dict[str, Schema] = {
-    **{name_of(kind): schema_of(kind) for kind in _BODIES},
-    **{name_of(kind): kind.schema() for kind in _MESSAGES},
-    "Reply": Reply.schema(),
-    "Request": _restricted(Request.schema(), simulated={"type": "boolean", "const": False}),
-    "Offer": _restricted(Offer.schema(), batch={"type": "null"}),  # this service shuffles no reports
-    "Slate": _extensible(Slate.schema()),
-    "Popularity": _extensible(Popularity.schema(), "items", "steps", "guarantee"),
+SCHEMA_OF: dict[type, Schema] = {
+    **{kind: schema_of(kind) for kind in _BODIES},
+    **{kind: kind.schema() for kind in _MESSAGES},
+    Reply: Reply.schema(),
+    Request: _restricted(Request.schema(), simulated={"type": "boolean", "const": False}),
+    Offer: _restricted(Offer.schema(), batch={"type": "null"}),  # this service shuffles no reports
+    Slate: _extensible(Slate.schema()),
+    Popularity: _extensible(Popularity.schema(), "items", "steps", "guarantee"),
 }
+SCHEMAS = {name_of(kind): schema for kind, schema in SCHEMA_OF.items()}
 KEY = {
     "type": "http",
     "scheme": "bearer",

@@ -15,6 +15,8 @@ from tacit.messages.private_selection import Candidate
 from tacit.service.bodies import (
     BINARY,
     JSON,
+    SCHEMA_OF,
+    SCHEMAS,
     LedgerStatementBody,
     Problem,
     SlateRelease,
@@ -181,3 +183,7 @@ def test_a_body_writes_the_messages_and_guarantees_in_it_as_they_write_themselve
 def test_a_body_refuses_what_has_no_form_in_json() -> None:
     with pytest.raises(TypeError):
         json_bytes(LedgerStatementBody("s", "now", {"a": object()}, 0, {}, [], pure(0.5, ONE_USER)))
+
+
+def test_every_body_has_a_schema_under_a_name_of_its_own() -> None:
+    assert len(SCHEMAS) == len(SCHEMA_OF)
