@@ -61,8 +61,8 @@ def application(
     lifespan: Lifespan[FastAPI],
     *,
     most_body: Callable[[str], int] | None = None,
-) -> tuple[FastAPI, ASGIApp]:
-    """The inner application, and the same with its edge, which is what you serve.
+) -> ASGIApp:
+    """The application with its routes, its documents and its edge.
 
     ``most_body`` gives the largest body in bytes for a path; by default the setting of that name.
     """
@@ -77,16 +77,16 @@ def application(
     )
     for router in routers:
         app.router.routes += router.routes  # flat: `include_router` would match every request level by level
-    app.add_exception_handler(Problem, _answer_problem)
-    app.add_exception_handler(TacitError, _answer_tacit_error)
-    app.add_exception_handler(HTTPException, _answer_http_error)
-    app.add_exception_handler(RequestValidationError, _answer_wrong_parameters)
-    app.add_exception_handler(Exception, _answer_unexpected)
+    app.exception_handler(Problem)(_answer_problem)
+    app.exception_handler(TacitError)(_answer_tacit_error)
+    app.exception_handler(HTTPException)(_answer_http_error)
+    app.exception_handler(RequestValidationError)(_answer_wrong_parameters)
+    app.exception_handler(Exception)(_answer_unexpected)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     if not settings.origins:
-        return app, Edge(app, settings, keys, most_body=most_body)
+        return Edge(app, settings, keys, most_body=most_body)
     edge = Edge(Preflights(app, settings.origins), settings, keys, most_body=most_body)
-    return app, Origins(edge, settings.origins)
+    return Origins(edge, settings.origins)
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
@@ -103,36 +103,33 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-async def _answer_problem(_: HttpRequest, error: Exception) -> Response:
-    return error.response() if isinstance(error, Problem) else await _answer_unexpected(_, error)
+async def _answer_problem(_: HttpRequest, problem: Problem) -> Response:
+    return problem.response()
 
 
-async def _answer_tacit_error(_: HttpRequest, error: Exception) -> Response:
-    if not isinstance(error, TacitError):
-        return await _answer_unexpected(_, error)
+async def _answer_tacit_error(_: HttpRequest, error: TacitError) -> Response:
     problem = problem_of(error)
     if problem.status >= 500:
         LOG.error("failed", extra={"about": {"code": error.code, **places_of(error)}})
     return problem.response()
 
 
-async def _answer_http_error(_: HttpRequest, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    if status not in _BY_STATUS:
+async def _answer_http_error(_: HttpRequest, error: HTTPException) -> Response:
+    code = _BY_STATUS.get(error.status_code)
+    if code is None:
         return Problem("malformed-body", "the request cannot be read.").response()
-    headers = dict(getattr(error, "headers", None) or {})
-    return Problem(_BY_STATUS[status], "there is no such path or method; /openapi.json lists all.", headers).response()
+    return Problem(code, "there is no such path or method; /openapi.json lists all.", error.headers).response()
 
 
-async def _answer_wrong_parameters(_: HttpRequest, error: Exception) -> Response:
+async def _answer_wrong_parameters(_: HttpRequest, error: RequestValidationError) -> Response:
     """Names the parameters and their mistakes, without the values that were sent."""
-    mistakes = error.errors() if isinstance(error, RequestValidationError) else []
-    text = "; ".join(f"{'.'.join(map(str, mistake['loc'][1:]))}: {mistake['msg']}" for mistake in mistakes[:3])
+    mistakes = error.errors()[:3]
+    text = "; ".join(f"{'.'.join(map(str, mistake['loc'][1:]))}: {mistake['msg']}" for mistake in mistakes)
     return Problem("invalid-parameter", f"{text}.").response()
 
 
 async def _answer_unexpected(_: HttpRequest, __: Exception) -> Response:
-    """Answers only. The error also reaches the edge, which logs where it came from."""
+    """Answers only: the error also reaches the edge, which logs where it came from."""
     return internal_error().response()
 
 

@@ -85,7 +85,7 @@ def create_app(settings: Settings) -> ASGIApp:
             state.curator.ledger.close()
             telemetry.leave()
 
-    return application("tacit curator", [router], settings, keys, lifespan)[1]
+    return application("tacit curator", [router], settings, keys, lifespan)
 
 
 @router.post(
@@ -97,7 +97,7 @@ def create_app(settings: Settings) -> ASGIApp:
 async def slate(http: HttpRequest) -> Response:
     """Charges the budget of all users, then draws one slate. The same ``request_id`` gives the same slate again, free of
     charge."""
-    state = _state(http)
+    state = _authorised_state(http)
     request: SlateRequest = read(await json_of(http), SlateRequest, "a request for a slate")
     release = await state.alone(
         lambda: state.curator.slate(request.k, request.epsilon, slates=request.slates, request_id=request.request_id)
@@ -114,7 +114,7 @@ async def slate(http: HttpRequest) -> Response:
 )
 async def popularity(http: HttpRequest) -> Response:
     """Noisy counts for any number of slates. They are charged and drawn once, and then stay the same."""
-    state = _state(http)
+    state = _authorised_state(http)
     request: PopularityRequest = read(await json_of(http), PopularityRequest, "a request for counts")
     release = await state.alone(lambda: state.curator.popularity(request.epsilon))
     telemetry.PAID.labels("popularity").inc()
@@ -126,7 +126,7 @@ async def popularity(http: HttpRequest) -> Response:
 )
 async def statement(http: HttpRequest) -> Response:
     """The amount that was charged, and what is left of the budget."""
-    state = _state(http)
+    state = _authorised_state(http)
     account = await state.alone(state.curator.statement)
     return json_response(LedgerStatementBody(**account.to_json() | {"promised": account.promised}))
 
@@ -148,7 +148,7 @@ async def readiness(http: HttpRequest) -> Response:
 @router.get("/metrics", responses=answers(None, 401, 403), openapi_extra=KEYED, response_class=Response)
 async def metrics(http: HttpRequest) -> Response:
     """Counts and times for Prometheus."""
-    _state(http)
+    _authorised_state(http)
     content, media_type = telemetry.exposition()
     return Response(content, headers={"Content-Type": media_type})
 
@@ -180,8 +180,8 @@ def _open_curator(settings: Settings) -> Curator:
         raise
 
 
-def _state(http: HttpRequest) -> CuratorState:
-    """The state, for a caller with an operator's key."""
+def _authorised_state(http: HttpRequest) -> CuratorState:
+    """The state. Raises a Problem unless the caller has an operator's key."""
     state = cast(CuratorState, http.app.state.curator)
     allowed(state.keys, http, Scope.OPERATOR)
     return state

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from tacit.engines.folders import ENDING, messages_in, read_message
 from tacit.files import write_once
-from tacit.messages.federated_prototypes.frame import MOST_BYTES, open_frame
+from tacit.messages.federated_prototypes.frame import open_frame
 from tacit.service.bodies import (
     KEYED,
     TRY_AGAIN,
@@ -33,7 +33,6 @@ from tacit.service.state import allowed, state_of
 router = APIRouter(tags=["federated prototypes"])
 PREFIX = "/v1/federations/"
 MEDIA_TYPE = "application/vnd.tacit.federation"
-MOST = MOST_BYTES
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MOST_WAITING = 20  # unread replies of one entity; a run has fewer stages
 _CONTENT = {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}

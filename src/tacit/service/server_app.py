@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from tacit.errors import LedgerUnavailable
 from tacit.ledger import ImpressionLedger
+from tacit.messages.federated_prototypes.frame import MOST_BYTES
 from tacit.service import federated_prototypes, multi_selection, private_selection, private_slates, telemetry
 from tacit.service.application import application
 from tacit.service.bodies import KEYED, Packed, Problem, StateBody, answers, json_response
@@ -19,7 +20,6 @@ from tacit.service.keys import KeyRing, Scope
 from tacit.service.served import Shelf
 from tacit.service.settings import Settings, read_settings
 from tacit.service.state import State, allowed, state_of, watch_keys, watch_parent
-from tacit.service.telemetry import exposition
 
 _PATIENCE = 30  # seconds that a database may be unreachable when a worker starts
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -59,10 +59,10 @@ def create_app(settings: Settings) -> ASGIApp:
             telemetry.leave()
 
     def most_body(path: str) -> int:  # shares of a federation's sums are large, and their senders have a key
-        return federated_prototypes.MOST if path.startswith(federated_prototypes.PREFIX) else settings.most_body
+        return MOST_BYTES if path.startswith(federated_prototypes.PREFIX) else settings.most_body
 
     routers = [*_ROUTERS, page_router] if settings.page else _ROUTERS
-    return application("tacit server", routers, settings, keys, lifespan, most_body=most_body)[1]
+    return application("tacit server", routers, settings, keys, lifespan, most_body=most_body)
 
 
 async def _open_ledger(target: str) -> ImpressionLedger:
@@ -93,7 +93,7 @@ async def readiness(http: HttpRequest) -> Response:
 async def metrics(http: HttpRequest) -> Response:
     """Counts and times for Prometheus, of all workers together."""
     allowed(state_of(http).keys, http, Scope.OPERATOR)
-    content, media_type = await asyncio.to_thread(exposition)
+    content, media_type = await asyncio.to_thread(telemetry.exposition)
     return Response(content, headers={"Content-Type": media_type})
 
 
