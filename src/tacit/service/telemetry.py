@@ -23,7 +23,7 @@ from typing import Any
 
 import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from tacit.errors import TacitError
 
@@ -132,8 +132,6 @@ def common_folder(workers: int) -> Iterator[None]:
 def forget(process: int | None) -> None:
     """Forgets the gauges of a worker that ended. Its counts stay."""
     if FOLDER in os.environ and process is not None:
-        from prometheus_client.multiprocess import mark_process_dead
-
         mark_process_dead(process)  # type: ignore[no-untyped-call]
 
 
@@ -171,9 +169,9 @@ def exposition() -> tuple[bytes, str]:
     """All metrics as text, and its content type."""
     if FOLDER not in os.environ:
         return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
-    everyone = CollectorRegistry()
-    MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]
-    return generate_latest(everyone), CONTENT_TYPE_LATEST
+    all_workers = CollectorRegistry()
+    MultiProcessCollector(all_workers)  # type: ignore[no-untyped-call]
+    return generate_latest(all_workers), CONTENT_TYPE_LATEST
 
 
 def leave() -> None:

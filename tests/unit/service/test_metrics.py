@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from prometheus_client import multiprocess
 
 from tacit.service import telemetry
 from tacit.service.telemetry import FOLDER, OFFERS, REGISTRY, exposition, leave
@@ -70,5 +69,5 @@ def test_several_processes_are_added_up_by_any_of_them(tmp_path: Path) -> None:
 
 def test_a_single_process_has_no_folder_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(FOLDER, raising=False)
-    monkeypatch.setattr(multiprocess, "mark_process_dead", lambda _: pytest.fail("there is no folder"))
+    monkeypatch.setattr(telemetry, "mark_process_dead", lambda _: pytest.fail("there is no folder"))
     leave()
