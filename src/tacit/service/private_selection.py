@@ -32,7 +32,7 @@ from tacit.service.bodies import (
     wanted_form,
 )
 from tacit.service.keys import ApiKey, Scope
-from tacit.service.served import ServedVersion
+from tacit.service.served import ServedVersion, code_of
 from tacit.service.state import allowed, state_of
 from tacit.service.telemetry import ENGAGED, OFFERS, SETTLED
 
@@ -77,7 +77,7 @@ async def offer(http: HttpRequest) -> Response:
 async def impression(http: HttpRequest) -> Response:
     """Reports the item that was shown for an offer. It is counted once, at the price of the offer. Every outcome is final."""
     shown = Impression.from_json(await json_of(http))
-    outcome = await state_of(http).bills(shown)
+    outcome = await state_of(http).impressions(shown)
     SETTLED.labels(outcome.value).inc()
     return json_response(OutcomeBody(outcome))
 
@@ -91,7 +91,7 @@ async def impression(http: HttpRequest) -> Response:
 async def engagement(http: HttpRequest) -> Response:
     """Reports whether an item was clicked, as a bit that the device may have flipped at random."""
     click = Engagement.from_json(await json_of(http))
-    outcome = await state_of(http).engages(click)
+    outcome = await state_of(http).engagements(click)
     ENGAGED.labels(outcome.value).inc()
     return json_response(OutcomeBody(outcome))
 
@@ -144,8 +144,7 @@ def _may_see(key: ApiKey | None, item: str) -> bool:
 
 def _title(served: ServedVersion, item: str) -> str:
     """The title of an item, or its id if the item is from an older version."""
-    number = served.store.items.ids.dtype.kind in "iu"
     try:
-        return served.title(int(item) if number else item)
+        return served.store.items.title(code_of(served.store, item))
     except (UnknownName, ValueError):
         return item

@@ -340,9 +340,13 @@ def _whole(text: str) -> int:
     return int(text)
 
 
+def code_of(store: Store, id: str) -> int:
+    """The code of an item whose id is written as text. Raises UnknownName or ValueError if the model has no such item."""
+    return store.items.code(int(id) if store.items.ids.dtype.kind in "iu" else id)
+
+
 def _id(store: Store, name: str, file: Path) -> int | str:
-    number = store.items.ids.dtype.kind in "iu"
     try:
-        return store.items.id(store.items.code(int(name) if number else name))
+        return store.items.id(code_of(store, name))
     except (TacitError, ValueError):
         raise InvalidData(f"{file} lists {name!r}, which is not an item of the model.") from None

@@ -64,27 +64,24 @@ class Batches(Generic[T, R]):
 
     async def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            await self._work_through(loop)
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_TOGETHER))]
+                self._sizes.observe(len(batch))
+                try:
+                    outcomes = await loop.run_in_executor(self._thread, self._work, [item for item, _ in batch])
+                    if len(outcomes) != len(batch):
+                        raise RuntimeError("work must return one outcome for each item")
+                except Exception as problem:
+                    outcomes = [problem] * len(batch)
+                for (_, future), outcome in zip(batch, outcomes, strict=True):
+                    if future.done():  # the caller has gone; the write stays
+                        continue
+                    if isinstance(outcome, Exception):
+                        future.set_exception(outcome)
+                    else:
+                        future.set_result(outcome)
         finally:
             self._runner = None
-
-    async def _work_through(self, loop: asyncio.AbstractEventLoop) -> None:
-        while self._waiting:
-            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_TOGETHER))]
-            self._sizes.observe(len(batch))
-            try:
-                outcomes = await loop.run_in_executor(self._thread, self._work, [item for item, _ in batch])
-                if len(outcomes) != len(batch):
-                    raise RuntimeError("work must return one outcome for each item")
-            except Exception as problem:
-                outcomes = [problem] * len(batch)
-            for (_, future), outcome in zip(batch, outcomes, strict=True):
-                if future.done():  # the caller has gone; the write stays
-                    continue
-                if isinstance(outcome, Exception):
-                    future.set_exception(outcome)
-                else:
-                    future.set_result(outcome)
 
 
 class Workbench:
@@ -131,17 +128,17 @@ class State:
     ledger: ImpressionLedger
     shelf: Shelf
     offers: Batches[OfferRequest, Offer | None] = field(init=False)
-    bills: Batches[Impression, Settlement] = field(init=False)
-    engages: Batches[Engagement, Settlement] = field(init=False)
+    impressions: Batches[Impression, Settlement] = field(init=False)
+    engagements: Batches[Engagement, Settlement] = field(init=False)
     workbench: Workbench = field(default_factory=Workbench)
 
     def __post_init__(self) -> None:
         most = self.settings.most_waiting
         self.offers = Batches("offers", lambda requests: self.served.private_selection.offer_many(requests), most)
-        self.bills = Batches(
+        self.impressions = Batches(
             "impressions", lambda impressions: self.served.private_selection.bill_many(impressions), most
         )
-        self.engages = Batches("engagements", self._engage, most)
+        self.engagements = Batches("engagements", self._engage, most)
 
     @property
     def served(self) -> ServedVersion:
@@ -164,8 +161,8 @@ class State:
     async def close(self) -> None:
         """Finishes the work in progress, then closes the ledger."""
         await self.offers.close()
-        await self.bills.close()
-        await self.engages.close()
+        await self.impressions.close()
+        await self.engagements.close()
         self.workbench.close()
         self.ledger.close()
 
