@@ -199,18 +199,14 @@ def tidy(models: Path, keep: int = KEEP) -> list[str]:
     """Deletes all versions except the served one and the ``keep`` newest others. Returns the deleted names."""
     current(models)  # raises if there is no such folder
     with lock(models):
-        return _tidy(models, keep)
-
-
-def _tidy(models: Path, keep: int) -> list[str]:
-    served = current(models).name
-    old = [version for version in versions(models) if version.name != served][keep:]
-    for version in old:
-        shutil.rmtree(version.folder)
-    for partial in models.glob(f"{_PARTIAL}*"):
-        with suppress(FileNotFoundError):  # another process has just renamed it
-            if partial.stat().st_mtime < time() - _ABANDONED:
-                shutil.rmtree(partial, ignore_errors=True)
+        served = current(models).name
+        old = [version for version in versions(models) if version.name != served][keep:]
+        for version in old:
+            shutil.rmtree(version.folder)
+        for partial in models.glob(f"{_PARTIAL}*"):
+            with suppress(FileNotFoundError):  # another process has just renamed it
+                if partial.stat().st_mtime < time() - _ABANDONED:
+                    shutil.rmtree(partial, ignore_errors=True)
     return [version.name for version in old]
 
 
