@@ -220,7 +220,7 @@ Digits = Annotated[str, Meta(pattern="^[0-9]+$")]
 
 
 class ProblemBody(Struct, frozen=True):
-    """RFC 9457. `code` is stable."""
+    """A problem as in RFC 9457. `code` is stable."""
 
     type: str
     code: Annotated[str, Meta(extra_json_schema={"enum": sorted(CODES)})]
@@ -230,7 +230,7 @@ class ProblemBody(Struct, frozen=True):
 
 
 class GuaranteeBody(Struct, frozen=True):
-    """The members of a guarantee that a reader can rely on."""
+    """A guarantee: these members are always present."""
 
     epsilon: Annotated[float, Meta(ge=0)] | Literal["inf"]
     delta: float
@@ -251,7 +251,7 @@ class CatalogueBody(Struct, frozen=True):
 
 
 class OutcomeBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """What became of a report."""
+    """The outcome of a report."""
 
     outcome: Settlement
 
@@ -348,13 +348,13 @@ class ModelBody(Struct, frozen=True):
 
 
 class PopularityRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a curator's ``/v1/popularity``. Every member is optional."""
+    """A request for noisy counts. Every member is optional."""
 
     epsilon: Annotated[float, Meta(gt=0, le=100)] = 1.0
 
 
 class SlateRequest(PopularityRequest, frozen=True, forbid_unknown_fields=True):
-    """The body of a curator's ``/v1/slates``. Every member is optional."""
+    """A request for a slate. Every member is optional."""
 
     k: Annotated[int, Meta(ge=1, le=1000)] = 10
     slates: Annotated[int, Meta(ge=1, le=10**6)] = 1

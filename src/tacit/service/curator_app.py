@@ -95,8 +95,10 @@ def create_app(settings: Settings) -> ASGIApp:
     response_class=Response,
 )
 async def slate(http: HttpRequest) -> Response:
-    """Charges the budget of all users, then draws one slate. The same ``request_id`` gives the same slate again, free of
-    charge."""
+    """Charges the budget of all users, then draws one slate of `k` items. `slates` such slates together cost `epsilon`.
+
+    With a `request_id` you can repeat a request safely: it returns the same slate again, free of charge.
+    """
     state = _authorised_state(http)
     request: SlateRequest = read(await json_of(http), SlateRequest, "a request for a slate")
     release = await state.alone(
@@ -113,7 +115,10 @@ async def slate(http: HttpRequest) -> Response:
     response_class=Response,
 )
 async def popularity(http: HttpRequest) -> Response:
-    """Noisy counts for any number of slates. They are charged and drawn once, and then stay the same."""
+    """Returns noisy counts of likes, from which any number of slates can be computed.
+
+    The counts are charged and drawn once. Repeating the request returns the same counts, free of charge.
+    """
     state = _authorised_state(http)
     request: PopularityRequest = read(await json_of(http), PopularityRequest, "a request for counts")
     release = await state.alone(lambda: state.curator.popularity(request.epsilon))
@@ -125,7 +130,7 @@ async def popularity(http: HttpRequest) -> Response:
     "/v1/statement", responses=answers(LedgerStatementBody, 401, 403), openapi_extra=KEYED, response_class=Response
 )
 async def statement(http: HttpRequest) -> Response:
-    """The amount that was charged, and what is left of the budget."""
+    """Returns what was charged for releases, and what is left of the budget."""
     state = _authorised_state(http)
     account = await state.alone(state.curator.statement)
     return json_response(LedgerStatementBody(**account.to_json() | {"promised": account.promised}))
@@ -133,13 +138,13 @@ async def statement(http: HttpRequest) -> Response:
 
 @router.get("/healthz", responses=answers(StateBody), response_class=Response)
 async def health() -> Response:
-    """Whether this process answers at all."""
+    """Answers whenever the process is running. Use it as a liveness probe."""
     return json_response(StateBody("alive"))
 
 
 @router.get("/readyz", responses=answers(StateBody), response_class=Response)
 async def readiness(http: HttpRequest) -> Response:
-    """Whether the ratings are loaded and the ledger can be read."""
+    """Answers 200 if the ratings are loaded and the ledger can be read, otherwise a problem. Use it as a readiness probe."""
     state = cast(CuratorState, http.app.state.curator)
     await state.alone(state.curator.statement)
     return json_response(StateBody("ready"))
@@ -147,7 +152,7 @@ async def readiness(http: HttpRequest) -> Response:
 
 @router.get("/metrics", responses=answers(None, 401, 403), openapi_extra=KEYED, response_class=Response)
 async def metrics(http: HttpRequest) -> Response:
-    """Counts and times for Prometheus."""
+    """Returns counts and times, as text for Prometheus."""
     _authorised_state(http)
     content, media_type = telemetry.exposition()
     return Response(content, headers={"Content-Type": media_type})

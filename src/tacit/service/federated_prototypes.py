@@ -46,7 +46,7 @@ _FILE: dict[int | str, dict[str, Any]] = {200: {"description": "a signed message
     response_class=Response,
 )
 async def messages(http: HttpRequest, run: str) -> Response:
-    """The names of the messages for this key's entity, in order."""
+    """Lists the names of the messages for this key's entity, in order."""
     folder, entity = _folder_of(http, run)
     files = await asyncio.to_thread(messages_in, folder / "outbox" / entity)
     return json_response(MessagesBody([file.name for file in files]))
@@ -59,7 +59,7 @@ async def messages(http: HttpRequest, run: str) -> Response:
     response_class=Response,
 )
 async def message(http: HttpRequest, run: str, name: str) -> Response:
-    """One message for this key's entity."""
+    """Returns one message for this key's entity, signed by the coordinator."""
     folder, entity = _folder_of(http, run)
     files = await asyncio.to_thread(messages_in, folder / "outbox" / entity)
     file = next((file for file in files if file.name == name), None)
@@ -75,8 +75,10 @@ async def message(http: HttpRequest, run: str, name: str) -> Response:
     response_class=Response,
 )
 async def reply(http: HttpRequest, run: str) -> Response:
-    """Leaves a reply for the coordinator, who checks its signature later. Sending the same reply again changes
-    nothing."""
+    """Leaves a signed reply of this key's entity. The coordinator checks the signature later.
+
+    Sending the same reply again changes nothing. 503 means that the coordinator has too many unread replies: try again later.
+    """
     folder, entity = _folder_of(http, run)
     if http.headers.get("content-type", "").partition(";")[0].strip().lower() != MEDIA_TYPE:
         raise Problem("unsupported-media-type", f"the body must be {MEDIA_TYPE}.")

@@ -25,8 +25,10 @@ _USUAL = 25  # k times t: up to here an answer takes little longer than for one 
 
 @router.get("/v1/catalogue", responses=answers(CatalogueBody, 304), response_class=Response)
 async def catalogue(http: HttpRequest) -> Response:
-    """The public facts that a device needs: items, titles, and how to compute features from ratings. They are the same for
-    everybody."""
+    """Returns the public facts that a device needs: items, titles, and how to compute features from ratings.
+
+    The answer is the same for everybody. Send its `ETag` as `If-None-Match`, and you get 304 while it has not changed.
+    """
     return state_of(http).served.catalogue.sent(http, "public, max-age=60")
 
 
@@ -37,7 +39,11 @@ async def catalogue(http: HttpRequest) -> Response:
     response_class=Response,
 )
 async def slate(http: HttpRequest) -> Response:
-    """A slate of k items and a local model, for a signal. The server never learns which item the device picks."""
+    """Answers a signal with a slate of `k` items and a local model with which the device picks its `t` best.
+
+    The server never learns which items the device picks. The answer has the form of the request, JSON or compact, unless `Accept`
+    asks for the other one.
+    """
     state = state_of(http)
     served = state.served
     request, form = await message_of(http, Request.from_bytes, Request.from_json)
@@ -53,5 +59,5 @@ async def slate(http: HttpRequest) -> Response:
 
 @router.get("/v1/model", responses=answers(ModelBody), response_class=Response)
 async def model(http: HttpRequest) -> Response:
-    """The version that answers, and its guarantee for the people whose ratings it was fitted to."""
+    """Returns the version that answers now, and its guarantee for the people whose ratings it was fitted to."""
     return json_response(state_of(http).served.about)

@@ -43,8 +43,11 @@ _READERS = (Scope.OPERATOR, Scope.STATEMENTS)
 
 @router.get(f"{_BASE}/scorer", responses=answers(Reply, 404, 406, 422, binary=True), response_class=Response)
 async def scorer(http: HttpRequest, part: Annotated[int, Query(ge=0, le=40)] = 0) -> Response:
-    """A map from features to the quality of every offered item. Fetch all parts: `Tacit-Parts` is their number, and
-    `Tacit-Version` is their version; parts of two versions do not fit together."""
+    """Returns one part of the public scorer, a linear map from features to the quality of every offered item.
+
+    Fetch all parts, counting from 0. The header `Tacit-Parts` is their number. If the header `Tacit-Version` differs between two
+    parts, start again: parts of two versions do not fit together.
+    """
     served = state_of(http).served
     parts = served.scorer
     if part >= len(parts):
@@ -60,7 +63,10 @@ async def scorer(http: HttpRequest, part: Annotated[int, Query(ge=0, le=40)] = 0
     response_class=Response,
 )
 async def offer(http: HttpRequest) -> Response:
-    """Candidates that the device chooses from; 204 if there is nothing to offer."""
+    """Returns an offer: candidates, and the policy by which the device chooses from them. 204 means that there is no offer.
+
+    The offer is durable before it is sent.
+    """
     candidates = await state_of(http).offers(OfferRequest.from_json(await json_of(http)))
     if candidates is None:
         return Response(status_code=204)
@@ -75,7 +81,11 @@ async def offer(http: HttpRequest) -> Response:
     response_class=Response,
 )
 async def impression(http: HttpRequest) -> Response:
-    """Reports the item that was shown for an offer. It is counted once, at the price of the offer. Every outcome is final."""
+    """Reports the items that a device showed for an offer. The server counts them once, at the prices of the offer.
+
+    Every outcome is final: `ok` (counted now), `duplicate` (counted before), `conflict` (reported before with other items, or not
+    offered), `unknown` (no such token) or `expired` (more than a day after the offer expired). It is safe to repeat a report.
+    """
     shown = Impression.from_json(await json_of(http))
     outcome = await state_of(http).impressions(shown)
     SETTLED.labels(outcome.value).inc()
@@ -89,7 +99,11 @@ async def impression(http: HttpRequest) -> Response:
     response_class=Response,
 )
 async def engagement(http: HttpRequest) -> Response:
-    """Reports whether an item was clicked, as a bit that the device may have flipped at random."""
+    """Reports whether a shown item was clicked, as a bit that the device may have flipped at random.
+
+    Report the impression first: until then the outcome is `unknown`. It is `conflict` for a second, different bit, for an offer of
+    several slots, and for a bit that was randomised at another epsilon than the server's.
+    """
     click = Engagement.from_json(await json_of(http))
     outcome = await state_of(http).engagements(click)
     ENGAGED.labels(outcome.value).inc()
@@ -98,7 +112,10 @@ async def engagement(http: HttpRequest) -> Response:
 
 @router.get(f"{_BASE}/counts", responses=answers(CountsBody, 401, 403), openapi_extra=KEYED, response_class=Response)
 async def counts(http: HttpRequest) -> Response:
-    """How often each item was shown, exactly. Needs a key, unless this server shows its counts to everybody."""
+    """Returns exactly how often each item was shown, and the amount owed for it in micro-units.
+
+    Needs a key, unless this server shows its counts to everybody. An advertiser's key shows its own items only.
+    """
     state = state_of(http)
     key = None if state.served.shows_counts else allowed(state.keys, http, *_READERS)
     totals = await asyncio.to_thread(lambda: list(state.ledger.items()))
@@ -114,8 +131,10 @@ async def counts(http: HttpRequest) -> Response:
     "/v1/statements", responses=answers(StatementBody, 401, 403, 422), openapi_extra=KEYED, response_class=Response
 )
 async def statement(http: HttpRequest, first_day: date, last_day: date) -> Response:
-    """The impressions of each item on these days (UTC, both included) and the amount owed for them. An advertiser's key
-    shows its own items."""
+    """Returns the impressions of each item from `first_day` to `last_day` (UTC, both included), and the amount owed in micro-units.
+
+    An advertiser's key shows its own items only.
+    """
     state = state_of(http)
     key = allowed(state.keys, http, *_READERS)
     account = await asyncio.to_thread(state.ledger.statement, first_day, last_day)
@@ -129,7 +148,10 @@ async def statement(http: HttpRequest, first_day: date, last_day: date) -> Respo
     f"{_BASE}/clicks", responses=answers(ClicksBody, 401, 403, 422), openapi_extra=KEYED, response_class=Response
 )
 async def clicks(http: HttpRequest, item: Annotated[str, Query(min_length=1, max_length=128)]) -> Response:
-    """How often an item was clicked, estimated from randomly flipped bits, with its standard deviation."""
+    """Estimates how often an item was clicked, and states the standard deviation of the estimate.
+
+    The estimate is unbiased. It comes from randomly flipped bits, so it may be negative or larger than the number of bits.
+    """
     state = state_of(http)
     key = allowed(state.keys, http, *_READERS)
     if not _may_see(key, item):

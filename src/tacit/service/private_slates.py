@@ -29,7 +29,7 @@ _MOST_CACHED = 256  # greedy slates, which do not change
 
 @router.get("/v1/slates", responses=answers(SlateReleasesBody), response_class=Response)
 async def releases_for_slates(http: HttpRequest) -> Response:
-    """The releases that slates are computed from, with the guarantee of each and of all together."""
+    """Lists the releases that slates are computed from, with the guarantee of each and of all together."""
     served = state_of(http).served
     rows = [SlateRelease(name, len(slates.release), slates.guarantee) for name, slates in served.slates.items()]
     return json_response(SlateReleasesBody(rows, served.slates_together))
@@ -43,8 +43,11 @@ async def slate(
     alpha: Annotated[float, Query(ge=0.0, le=MOST_NATS)] = ALPHA,
     drawn: bool = False,
 ) -> Response:
-    """A diverse slate: the greedy one, or with ``drawn`` a new draw each time. It costs no privacy beyond the
-    release."""
+    """Computes a diverse slate of `k` items from a release. It costs no privacy beyond the release.
+
+    A larger `alpha` favours popular items, a smaller one diversity. The slate is the greedy one, which is always the same. With
+    `drawn`, it is a new random slate each time.
+    """
     state = state_of(http)
     served = state.served
     if name not in served.slates:
@@ -54,13 +57,13 @@ async def slate(
 
 @router.get("/v1/releases", responses=answers(ReleasesBody), response_class=Response)
 async def releases(http: HttpRequest) -> Response:
-    """All releases of this version: counts for slates, and models across domains."""
+    """Lists all releases of this version: counts for slates, and models across domains."""
     return json_response(state_of(http).served.releases)
 
 
 @router.get("/v1/releases/{name}", responses=answers(None, 404), response_class=Response)
 async def release(http: HttpRequest, name: str) -> Response:
-    """A release, byte for byte as the curator published it. A device uses it locally and sends nothing back."""
+    """Returns a release, byte for byte as the curator published it. A device uses it locally and sends nothing back."""
     state = state_of(http)
     version = state.served.version
     if not any(entry["name"] == name for entry in version.releases):

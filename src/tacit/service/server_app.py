@@ -76,13 +76,13 @@ async def _open_ledger(target: str) -> ImpressionLedger:
 
 @operations_router.get("/healthz", responses=answers(StateBody), response_class=Response)
 async def health() -> Response:
-    """Whether this process answers at all."""
+    """Answers whenever the process is running. Use it as a liveness probe."""
     return json_response(StateBody("alive"))
 
 
 @operations_router.get("/readyz", responses=answers(StateBody), response_class=Response)
 async def readiness(http: HttpRequest) -> Response:
-    """Whether a model is loaded and the ledger can be read."""
+    """Answers 200 if a model is loaded and the ledger can be read, otherwise a problem. Use it as a readiness probe."""
     state = state_of(http)
     _ = state.served
     await asyncio.to_thread(state.ledger.item, "ready?")
@@ -91,7 +91,7 @@ async def readiness(http: HttpRequest) -> Response:
 
 @operations_router.get("/metrics", responses=answers(None, 401, 403), openapi_extra=KEYED, response_class=Response)
 async def metrics(http: HttpRequest) -> Response:
-    """Counts and times for Prometheus, of all workers together."""
+    """Returns the counts and times of all workers together, as text for Prometheus."""
     allowed(state_of(http).keys, http, Scope.OPERATOR)
     content, media_type = await asyncio.to_thread(telemetry.exposition)
     return Response(content, headers={"Content-Type": media_type})
