@@ -1,11 +1,11 @@
 """Bodies of requests and answers, as JSON or in the compact binary form, and their schemas for the OpenAPI document."""
 
 import gzip
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from hashlib import sha256
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal
 
 import orjson
 from msgspec import Meta, Struct, structs
@@ -81,15 +81,6 @@ def internal_error() -> Problem:
 
 
 BINARY, JSON = "application/vnd.tacit", "application/json"
-T = TypeVar("T")
-
-
-class CompactMessage(Protocol):
-    """A message with a compact binary form."""
-
-    def to_bytes(self) -> bytes: ...
-
-    def to_json(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -177,18 +168,16 @@ async def json_of(request: HttpRequest) -> Any:
         raise Problem("malformed-body", "the body is not JSON.") from None
 
 
-async def message_of(
-    request: HttpRequest, from_bytes: Callable[[bytes], T], from_json: Callable[[object], T]
-) -> tuple[T, str]:
-    """A message in either form, and that form. Raises InvalidMessage for a malformed message."""
-    if form_of(request, (BINARY, JSON)) == BINARY:
-        return from_bytes(await body_of(request)), BINARY
-    return from_json(await json_of(request)), JSON
+async def request_of(http: HttpRequest) -> tuple[Request, str]:
+    """A request of multi-selection in either form, and that form. Raises InvalidMessage for a malformed one."""
+    if form_of(http, (BINARY, JSON)) == BINARY:
+        return Request.from_bytes(await body_of(http)), BINARY
+    return Request.from_json(await json_of(http)), JSON
 
 
-def message_response(message: CompactMessage, form: str, headers: dict[str, str] | None = None) -> Response:
-    """Answers with a message in one of its two forms."""
-    content = message.to_bytes() if form == BINARY else orjson.dumps(message.to_json())
+def reply_response(reply: Reply, form: str, headers: dict[str, str] | None = None) -> Response:
+    """Answers with a reply of multi-selection in one of its two forms."""
+    content = reply.to_bytes() if form == BINARY else orjson.dumps(reply.to_json())
     return Response(content, headers=headers, media_type=form)
 
 
@@ -447,10 +436,13 @@ def answers(kind: type | None, *codes: int, binary: bool = False, empty: int | N
     if kind is not None:
         responses[200] = {"description": name_of(kind), "content": in_forms(kind, binary=binary)}
     if empty is not None:
-        responses[empty] = {"description": "nothing"}
+        responses[empty] = {"description": "No content"}
     return responses | dict.fromkeys(sorted({*codes, 429, 500, 503}), PROBLEM)
 
 
-PROBLEM: Schema = {"description": "a problem", "content": {MEDIA_TYPE: {"schema": reference(name_of(ProblemBody))}}}
+PROBLEM: Schema = {
+    "description": "A problem with a stable code",
+    "content": {MEDIA_TYPE: {"schema": reference(name_of(ProblemBody))}},
+}
 WITH_BODY = (400, 408, 413, 415, 422)
 KEYED: Schema = {"security": [{"key": []}]}

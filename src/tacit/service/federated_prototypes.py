@@ -36,7 +36,7 @@ MEDIA_TYPE = "application/vnd.tacit.federation"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MOST_WAITING = 20  # unread replies of one entity; a run has fewer stages
 _CONTENT = {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
-_FILE: dict[int | str, dict[str, Any]] = {200: {"description": "a signed message", **_CONTENT}}
+_FILE: dict[int | str, dict[str, Any]] = {200: {"description": "A signed message", **_CONTENT}}
 
 
 @router.get(

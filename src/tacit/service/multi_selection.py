@@ -12,8 +12,8 @@ from tacit.service.bodies import (
     answers,
     body,
     json_response,
-    message_of,
-    message_response,
+    reply_response,
+    request_of,
     wanted_form,
 )
 from tacit.service.served import Pace
@@ -46,7 +46,7 @@ async def slate(http: HttpRequest) -> Response:
     """
     state = state_of(http)
     served = state.served
-    request, form = await message_of(http, Request.from_bytes, Request.from_json)
+    request, form = await request_of(http)
     request.require(dimension=served.store.space.dimension, most_k=state.settings.most_k, simulated=False)
     form = wanted_form(http, form)
 
@@ -54,7 +54,7 @@ async def slate(http: HttpRequest) -> Response:
         return served.multi_selection.answer(request.signal, request.k, request.t)
 
     pace = served.pace if request.k * request.t <= _USUAL else Pace.BESIDE
-    return message_response(await state.workbench(work, pace), form)
+    return reply_response(await state.workbench(work, pace), form)
 
 
 @router.get("/v1/model", responses=answers(ModelBody), response_class=Response)

@@ -28,7 +28,7 @@ from tacit.service.bodies import (
     body,
     json_of,
     json_response,
-    message_response,
+    reply_response,
     wanted_form,
 )
 from tacit.service.keys import ApiKey, Scope
@@ -53,7 +53,7 @@ async def scorer(http: HttpRequest, part: Annotated[int, Query(ge=0, le=40)] = 0
     if part >= len(parts):
         raise Problem("not-found", f"there are {len(parts)} parts, numbered from 0.")
     headers = {"Tacit-Parts": str(len(parts)), "Tacit-Version": served.version.name}
-    return message_response(parts[part], wanted_form(http, JSON), headers)
+    return reply_response(parts[part], wanted_form(http, JSON), headers)
 
 
 @router.post(

@@ -11,6 +11,8 @@ from starlette.types import Message
 
 from tacit.errors import InvalidMessage
 from tacit.guarantees import ONE_USER, pure
+from tacit.messages import multi_selection as messages
+from tacit.messages.multi_selection import Reply, Signal
 from tacit.messages.private_selection import Candidate
 from tacit.service.bodies import (
     BINARY,
@@ -28,8 +30,8 @@ from tacit.service.bodies import (
     json_bytes,
     json_of,
     json_response,
-    message_of,
-    message_response,
+    reply_response,
+    request_of,
     wanted_form,
 )
 from tests.unit.service.asking import scope_of
@@ -126,42 +128,26 @@ def test_what_is_no_json_is_400_and_is_not_shown(content: bytes) -> None:
     assert problem.value.detail == "the body is not JSON."
 
 
-def test_a_message_is_read_in_the_form_that_it_came_in() -> None:
-    def from_bytes(content: bytes) -> tuple[str, object]:
-        return "binary", content
-
-    def from_json(content: object) -> tuple[str, object]:
-        return "json", content
-
-    assert read(message_of(asked([b"\x01"], content_type=BINARY), from_bytes, from_json)) == (
-        ("binary", b"\x01"),
-        BINARY,
-    )
-    found = read(message_of(asked([b'{"a": 1}'], content_type=JSON), from_bytes, from_json))
-    assert found == (("json", {"a": 1}), JSON)
+def test_a_request_is_read_in_the_form_that_it_came_in() -> None:
+    sent = messages.Request(Signal.nothing(3, "0.1"), 4, 2)
+    assert read(request_of(asked([sent.to_bytes()], content_type=BINARY))) == (sent, BINARY)
+    assert read(request_of(asked([orjson.dumps(sent.to_json())], content_type=JSON))) == (sent, JSON)
     with pytest.raises(Problem, match="unsupported-media-type"):
-        read(message_of(asked([b"x"], content_type="text/plain"), from_bytes, from_json))
+        read(request_of(asked([sent.to_bytes()], content_type="text/plain")))
 
 
 def test_what_a_message_refuses_is_raised_as_it_is() -> None:
-    def refuse(_: object) -> object:
-        raise InvalidMessage("expected 5 numbers.")
-
-    with pytest.raises(InvalidMessage):
-        read(message_of(asked([b"x"], content_type=BINARY), refuse, refuse))
+    for content, form in ((b"x", BINARY), (b"{}", JSON)):
+        with pytest.raises(InvalidMessage):
+            read(request_of(asked([content], content_type=form)))
 
 
 def test_answers_say_what_they_are() -> None:
-    class Both:
-        def to_bytes(self) -> bytes:
-            return b"\x01\x02"
-
-        def to_json(self) -> dict[str, Any]:
-            return {"a": 1}
-
-    binary, text = message_response(Both(), BINARY, {"Tacit-Parts": "3"}), message_response(Both(), JSON)
-    assert (binary.body, binary.headers["content-type"], binary.headers["tacit-parts"]) == (b"\x01\x02", BINARY, "3")
-    assert (text.body, text.headers["content-type"]) == (b'{"a":1}', JSON)
+    reply = Reply.of([7], 1, "none", 3)
+    binary, text = reply_response(reply, BINARY, {"Tacit-Parts": "3"}), reply_response(reply, JSON)
+    assert binary.body == reply.to_bytes()
+    assert (binary.headers["content-type"], binary.headers["tacit-parts"]) == (BINARY, "3")
+    assert (orjson.loads(text.body), text.headers["content-type"]) == (reply.to_json(), JSON)
     assert (json_response(StateBody("alive")).status_code, json_response(StateBody("alive")).body) == (
         200,
         b'{"state":"alive"}',
