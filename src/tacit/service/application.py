@@ -8,7 +8,7 @@ until their bucket is full again.
 from asyncio import timeout
 from collections.abc import Callable
 from importlib.metadata import version
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -274,7 +274,7 @@ def caller_of(client: tuple[str, int] | None) -> str:
         return host
     if address.ipv4_mapped is not None:  # from a socket for both versions
         return str(address.ipv4_mapped)
-    return str(ip_address(int(address) >> (128 - _SUBNET) << (128 - _SUBNET)))
+    return str(IPv6Address(int(address) >> (128 - _SUBNET) << (128 - _SUBNET)))
 
 
 def bounded(receive: Receive, most: int, seconds: float) -> Receive:

@@ -20,7 +20,7 @@ from typing import Any
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
 from tacit.files import OWNER_ONLY, lock, replace
 
-_TEXT = re.compile(r"tacit_([0-9a-f]{8})_([A-Za-z0-9_-]{43})")
+_HEADER = re.compile(r"Bearer (?P<key>tacit_(?P<id>[0-9a-f]{8})_[A-Za-z0-9_-]{43})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,59}")
 _FORMAT = 1
 
@@ -136,9 +136,11 @@ class KeyRing:
 
     def find(self, authorization: str) -> ApiKey | None:
         """The key of a header ``Bearer tacit_...``, or None if it is unknown or has expired."""
-        match = _TEXT.fullmatch(authorization.removeprefix("Bearer ")) if authorization.startswith("Bearer ") else None
-        key = None if match is None else self._keys.get(match[1])
-        if key is None or match is None or not hmac.compare_digest(key.digest, _digest(match[0])):
+        match = _HEADER.fullmatch(authorization)
+        if match is None:
+            return None
+        key = self._keys.get(match["id"])
+        if key is None or not hmac.compare_digest(key.digest, _digest(match["key"])):
             return None
         return key if key.is_valid(datetime.now(UTC).date()) else None
 
