@@ -13,6 +13,7 @@ from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -262,10 +263,8 @@ class ServedVersion:
     def _slates(self) -> dict[str, PrivateSlates]:
         slates = {}
         for entry in self.version.releases:
-            if entry["kind"] != "popularity":
-                continue
-            release = self.version.release(entry["name"])
-            if isinstance(release, Popularity):
+            if entry["kind"] == "popularity":
+                release = cast(Popularity, self.version.release(entry["name"]))
                 rows = None if self.rows is None else self.rows[self.store.items.codes(release.items)]
                 slates[entry["name"]] = PrivateSlates(release, rows)
         return slates
