@@ -7,10 +7,11 @@ There is no price per click. Billing per click would need each click exactly, an
 was chosen for them. An offer with one candidate costs no epsilon, but a click on it is an answer about that candidate: only the
 epsilon of the bit protects it.
 
-Explored offers say what another, public way to choose would have brought. Under `rr` and similar rules the probability of
-the item shown depends on private scores, so no server may see it. A `uniform` offer is the server's own decision and costs no
-epsilon: it shows each of its m candidates with probability 1/m. So m times the target's probability of the shown item, times
-its reward, is the target's reward on average. The reward is a click, known only as a randomised bit.
+Explored offers estimate how many clicks another public policy, the target, would have brought. Under `rr` and similar rules the
+probability of the shown item depends on private scores, so the server must not see it. A `uniform` offer is the server's own
+decision and costs no epsilon: it shows each of its m candidates with probability 1/m. Therefore the reward, times m, times the
+target's probability of the shown item, equals the target's reward on average. The reward is a click, known only as a randomised
+bit.
 """
 
 import math
@@ -47,9 +48,8 @@ def click_estimate(received: int, ones: int, epsilon: float) -> ClickEstimate:
     """The number of clicks behind ``ones`` among ``received`` randomised bits.
 
     Each bit is kept with probability p = e^epsilon / (1 + e^epsilon) and flipped otherwise; ``epsilon`` is in nats. The
-    estimate is (ones - n (1-p)) / (2p - 1), where n is the number of bits *received*. With the number of impressions instead, a
-    bit that never came would count as a flipped one: if a tenth of 10,000 is missing, that is 582 clicks too few at epsilon =
-    1.
+    estimate is (ones - n (1-p)) / (2p - 1), where n is the number of bits *received*. The number of impressions in its place
+    would make the estimate too small: by 582 clicks if 1,000 of 10,000 bits are missing at epsilon 1.
     """
     n, y = whole("received", received, least=0), whole("ones", ones, least=0)
     if y > n:

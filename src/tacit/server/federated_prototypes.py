@@ -54,7 +54,7 @@ class ReplyStatus(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """What became of a reply. ``code`` is the reason of a rejection; ``entity`` is set once the signature was verified."""
+    """The outcome of a reply. ``code`` is the reason of a rejection; ``entity`` is set once the signature was verified."""
 
     status: ReplyStatus
     entity: str | None = None
@@ -75,7 +75,8 @@ class Federation:
                 "the manifest names another coordinator: its public key does not belong to this key."
             )
         self.manifest, self._key = manifest, bytes(key)
-        self.stage, self.model = manifest.stages[0], None  # type: str, SharedModel | None
+        self.stage = manifest.stages[0]
+        self.model: SharedModel | None = None
         self._run: PrototypeRun | MomentsRun
         if manifest.mechanism is not Mechanism.MOMENTS:
             self._run = PrototypeRun(manifest)
@@ -329,7 +330,7 @@ class Total(NamedTuple):
 
 
 class OpenSums:
-    """Sums without secure aggregation: the coordinator sees every share, and each carries all its noise itself."""
+    """Sums without secure aggregation: the coordinator sees every share, and each share carries all the noise that protects it."""
 
     def __init__(self) -> None:
         self._shares: dict[str, dict[str, Whole]] = {}

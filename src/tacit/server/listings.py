@@ -4,11 +4,11 @@
     listings.priced(reserve_micros=100_000)               # an Auction: ranked, with exact prices
     listings, people = listings_of(store, items)          # from a store: mean utilities, and the people behind them
 
-An impression's price is a function of public data and of the item, in whole numbers from the bid to the bill. A listing's score
-is bid times probability of a click, in millionths of a micro-unit. Listings are ranked by score; of equal scores, the one
-listed first comes first. The listing that is displayed owes what would have kept its rank: the next score, but at least the
-reserve at its own probability. The next score is that of the next of *all* eligible listings, offered or not, so a price does
-not depend on how many are offered. No price is above the listing's own score.
+An impression's price depends only on public data and on the item. It is computed in whole numbers from the bid to the bill.
+A listing's score is its bid times its probability of a click, in millionths of a micro-unit. Listings are ranked by score; equal
+scores keep the order of the list. A displayed listing owes the lowest score that would have kept its rank: the next score, but at
+least the reserve times its own probability. The next score is that of the next of *all* eligible listings, offered or not, so a
+price does not depend on how many are offered. No price is above the listing's own score.
 
 Nothing in a listing is private, so errors name the reason.
 """

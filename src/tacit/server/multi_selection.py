@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tacit.checks import keep, member, positive, probability, whole
 from tacit.errors import InvalidModel, InvalidParameter, NoLookAlikes
 from tacit.guarantees import Guarantee
-from tacit.messages.multi_selection import Reply, Request, Signal
+from tacit.messages.multi_selection import MOST_K, Reply, Request, Signal
 from tacit.messages.store import Store
 from tacit.models import loops, multi_selection
 from tacit.models.dpp.laws import RngCoins, rank_of
@@ -38,8 +38,6 @@ from tacit.models.multi_selection import (
 )
 from tacit.models.scorers import Progress, Scorer, checked_scores, class_scores, require_usable
 from tacit.models.tables import Tables, build_tables, tables_version, tops_of
-
-MOST_ITEMS = 255  # of a slate: one byte on the wire
 
 
 class Algorithm(StrEnum):
@@ -207,7 +205,7 @@ class MultiSelection:
 
     def answer(self, signal: Signal, k: int = 5, t: int = 1) -> Reply:
         """A slate of ``k`` items and a local model. The slate is chosen for a device that takes its ``t`` best items."""
-        k, t = whole("k", k, least=1, most=MOST_ITEMS), whole("t", t, least=1, most=MOST_ITEMS)
+        k, t = whole("k", k, least=1, most=MOST_K), whole("t", t, least=1, most=MOST_K)
         if t > k:
             raise InvalidParameter(f"a device cannot take {t} items from a slate of {k}: t must be at most k.")
         dimension = self.store.space.dimension
