@@ -216,8 +216,8 @@ class MultiSelection:
 
     def answer_bytes(self, request: bytes) -> bytes:
         """The wire form: request bytes in, reply bytes out."""
-        asked = Request.from_bytes(request)
-        return self.answer(asked.signal, asked.k, asked.t).to_bytes()
+        message = Request.from_bytes(request)
+        return self.answer(message.signal, message.k, message.t).to_bytes()
 
     def guess(self, signal: Signal) -> "Guess":
         """The posterior of one signal. An empty signal gets the answer for an average user."""
@@ -369,8 +369,8 @@ def _diverse_slate(guess: Guess, k: int) -> NDArray[np.int64]:
 
     P(Y) is proportional to e^{alpha sum of q over Y} det S_Y, where q is an item's expected utility under the posterior and S
     compares items by their public vectors (genres, factors). The greedy slate approximates the likeliest one. With ``sampled``
-    the slate is drawn, so that a device gets a different slate for each request although it sends the same signal for a whole
-    slot; drawn items are ordered by expected utility. Candidates are the classes among the r best of some look-alike, one item
+    the slate is drawn: a device then gets a different slate for each request although it sends the same signal for a whole
+    slot. Drawn items are ordered by expected utility. Candidates are the classes among the r best of some look-alike, one item
     of each.
     """
     tables, classes, settings = guess.look_alikes, guess.scorer.classes, guess.settings

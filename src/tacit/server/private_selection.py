@@ -165,12 +165,12 @@ class PrivateSelection:
         self, requests: Sequence[OfferRequest | str], *, among: Sequence[str] | None = None
     ) -> list[Offer | None]:
         """One offer for each request. All are durable, in one transaction, before they are returned."""
-        asked = [OfferRequest(request) if isinstance(request, str) else request for request in requests]
-        if not all(isinstance(request, OfferRequest) for request in asked):
+        messages = [OfferRequest(request) if isinstance(request, str) else request for request in requests]
+        if not all(isinstance(request, OfferRequest) for request in messages):
             raise InvalidMessage("an offer is made for an OfferRequest, or for a context.")
-        contexts = [self._stored_context(request.context) for request in asked]
+        contexts = [self._stored_context(request.context) for request in messages]
         self._forget_expired()
-        offers = [self._make(request, among) for request in asked]
+        offers = [self._make(request, among) for request in messages]
         self.ledger.offer_many(
             [
                 Offered(offer.token, prices, context, offer.expires, offer.policy.slots)

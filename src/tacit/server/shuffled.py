@@ -236,7 +236,7 @@ class Tokens(Protocol):
         """The public key of a batch, in hexadecimal digits; empty if tokens are not blind."""
 
     def offer_token(self, scope: str) -> str:
-        """A new token for an offer. It can be told from every token that was not made here for this scope."""
+        """A new token for an offer. It can be distinguished from every token that was not made here for this scope."""
 
     def issue(self, scope: str, request: TokenRequest) -> IssuedToken:
         """One token for one offer. The same request gets the same answer; another one for the same offer raises Conflict."""

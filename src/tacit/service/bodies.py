@@ -199,8 +199,8 @@ def _to_json(value: object) -> Any:
     raise TypeError(f"a body cannot hold {type(value).__name__}.")
 
 
-# The answers that only this service gives, and its requests. Their types are the schemas of the OpenAPI document, as those of
-# messages are. Later versions may add members to an answer unless it forbids them.
+# The requests and answers that only this service has. The OpenAPI document derives their schemas from these types. Later versions
+# may add members to an answer unless it forbids unknown fields.
 
 Count = Annotated[int, Meta(ge=0, extra_json_schema={"maximum": 2**63})]
 Share = Annotated[float, Meta(ge=0, le=1)]

@@ -1,6 +1,6 @@
 """The version that a service serves. Loading it computes everything that is the same for all requests.
 
-A new version is loaded and tried beside the old one, and then takes its place. Requests in progress finish with the old
+A new version is loaded and tested beside the old one, and then takes its place. Requests in progress finish with the old
 version.
 """
 
