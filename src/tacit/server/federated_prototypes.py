@@ -37,6 +37,7 @@ from tacit.server.secure_sums import (
     choose_head,
     moments_influence,
     no_information,
+    relative_change,
     shared_moments,
 )
 
@@ -412,12 +413,11 @@ def influence(
     if not items.any():
         return dict.fromkeys(sorted(released), 0.0)
     whole = factorisation.items(_stack(released, factorisation), start=items, epochs=_INFLUENCE_EPOCHS)
-    size = float(np.linalg.norm(whole))
     moved = {}
     for name in sorted(released):
         others = {other: prototypes for other, prototypes in released.items() if other != name}
         without = factorisation.items(_stack(others, factorisation), start=items, epochs=_INFLUENCE_EPOCHS)
-        moved[name] = float(np.linalg.norm(whole - without)) / size if size > 0.0 else 0.0
+        moved[name] = relative_change(whole, without)
     return moved
 
 

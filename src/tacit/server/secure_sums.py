@@ -304,9 +304,9 @@ def moments_influence(
     for name in sorted(popularity):
         lost = np.setdiff1d(head, _head(popularity, rhos, name)).size
         shifts[name] = MomentShift(
-            _relative_change(mean, _mean(popularity, name)),
+            relative_change(mean, _mean(popularity, name)),
             lost / head.size if head.size else 0.0,
-            _relative_change(denoised, _denoise(gram, rhos, name)) if denoised is not None and name in gram else 0.0,
+            relative_change(denoised, _denoise(gram, rhos, name)) if denoised is not None and name in gram else 0.0,
         )
     return shifts
 
@@ -334,7 +334,8 @@ def _denoise(shares: MomentShares, rhos: tuple[float, float], without: str | Non
     return np.asarray(rows.T @ rows) / count
 
 
-def _relative_change(of_all: NDArray[np.float64], without: NDArray[np.float64]) -> float:
+def relative_change(of_all: NDArray[np.float64], without: NDArray[np.float64]) -> float:
+    """How far a result moves without an entity, relative to its size; 0 for a result that is all 0."""
     size = float(np.linalg.norm(of_all))
     return float(np.linalg.norm(of_all - without)) / size if size > 0.0 else 0.0
 
