@@ -253,7 +253,7 @@ def estimator(reply: Reply, codes: list[int], dimension: int, scorer: Scorer | N
         return lambda features: scorer.score(features[None, :], table)[0]
     model = reply.model
     if isinstance(model, PrincipalComponents):
-        # As a linear map, whose solution does not depend on features: so neither does its failure.
+        # Solve once, as a linear map. A failure then cannot depend on the user's features.
         try:
             with np.errstate(all="ignore"):
                 model = model.as_map()

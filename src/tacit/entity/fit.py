@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 PULL = 10.0  # as much as some thirty ratings of an item say about it
 HELD_OUT = 0.1  # of an entity's cells
-CONTROLS = 5  # releases of nobody's rows that the gate compares prototypes with: noise alone beats all of them once in six times
+CONTROLS = 5  # noise-only control releases. Pure noise beats all five with probability 1/6.
 DATA_FREE, CONSTANT = "data-free", "constant"
 NO_INFORMATION = "no information at this budget"
 LOCAL = 0.3  # weight of the entity's own popularity beside the shared one
@@ -221,7 +221,7 @@ def fit_model(
 ) -> LocalFit | BlendedFit:
     """The entity's own fit with the shared model of a run, by whichever mechanism it came.
 
-    ``rng`` picks held-out cells and starts; ``noise`` draws the releases of nobody's rows that the gate compares with.
+    ``rng`` picks held-out cells and starts; ``noise`` draws the gate's noise-only control releases.
     """
     if model.moments is not None:
         shared = model.moments if model.informed else None
@@ -239,8 +239,8 @@ def fit_model(
         return fit_local(rows, items, FitKind.GLOBAL, settings, rng=rng)
     mechanism, how = prototype_mechanism(manifest), factorisation_of(manifest)
     entities = max(1, model.contributors)
-    nobody = [data_free_items(mechanism, manifest.items, entities, how, noise=noise) for _ in range(CONTROLS)]
-    return gated_fit(rows, items, nobody, settings, rng=rng)
+    controls = [data_free_items(mechanism, manifest.items, entities, how, noise=noise) for _ in range(CONTROLS)]
+    return gated_fit(rows, items, controls, settings, rng=rng)
 
 
 def factorisation_of(manifest: Manifest) -> Factorisation:
@@ -270,15 +270,14 @@ def fit_local(rows: Any, items: Floats, kind: FitKind, settings: FitSettings, *,
     shared = checked_items(items)
     table = clean(rows, settings.value_bound, len(shared))
     if kind is FitKind.GLOBAL:
-        users, own = fit_users(table, shared, **settings.fit), shared
+        users, fitted_items = fit_users(table, shared, **settings.fit), shared
     elif kind is FitKind.BLEND:
         fitted = adapt(table, shared, settings.pull, epochs=settings.epochs, **settings.fit)
-        users, own = fitted.users, fitted.items
+        users, fitted_items = fitted.users, fitted.items
     else:
-        fitted = factorise(table, shared.shape[1], epochs=settings.epochs, rng=rng, **settings.fit)
-        own = fitted.items
-        users = fit_users(table, own, **settings.fit)
-    return LocalFit(kind, users, own, user_means(table, settings), settings.value_bound)
+        fitted_items = factorise(table, shared.shape[1], epochs=settings.epochs, rng=rng, **settings.fit).items
+        users = fit_users(table, fitted_items, **settings.fit)
+    return LocalFit(kind, users, fitted_items, user_means(table, settings), settings.value_bound)
 
 
 def gated_fit(
@@ -286,9 +285,9 @@ def gated_fit(
 ) -> LocalFit:
     """The kind of fit that does best on a tenth of the entity's cells, fitted again to all of them, with its report.
 
-    ``items`` are the shared factors, ``data_free`` those of releases of nobody's rows (see `data_free_items`). If no cell can be
-    held out, the shared factors are used. Shared factors that are pure noise beat one control of the same noise every second time.
-    The best of several controls counts; noise beats all n of them once in n + 1 times.
+    ``items`` are the shared factors, ``data_free`` those of noise-only control releases (see `data_free_items`). If no cell can be
+    held out, the shared factors are used. The best control counts, because pure noise beats all n controls of the same noise with
+    probability 1 / (n + 1): one control alone would let it pass half the time.
 
     The winner, the held-out scores and the flag are functions of private rows: publishing any of them is a release, and needs a
     budget. The gate is a test on a small sample, so it cannot promise that nobody is harmed.
@@ -306,7 +305,7 @@ def gated_fit(
     fits = {str(kind): fit(split.train, shared, kind) for kind in FitKind}
     fits[CONSTANT] = fit(split.train, np.ones((len(shared), 1)), FitKind.GLOBAL)
     error = mean_rank if settings.zeros_observed else root_mean_square
-    scores = {name: error(own, split) for name, own in fits.items()}
+    scores = {name: error(fitted, split) for name, fitted in fits.items()}
     controls = [data_free] if isinstance(data_free, np.ndarray) else data_free
     scores[DATA_FREE] = min(error(fit(split.train, control, FitKind.GLOBAL), split) for control in controls)
     # On a tie the entity's own factors win: they rely on nobody.
@@ -325,10 +324,10 @@ class PrototypeMechanism(Protocol):
 def data_free_items(
     mechanism: PrototypeMechanism, items: int, entities: int, how: Factorisation, *, noise: Noise = SYSTEM_NOISE
 ) -> Floats:
-    """Item factors from ``entities`` releases of nobody's rows: the same noise, no data. They cost nothing."""
-    nobody = sparse.csr_array((0, whole("items", items, least=1)))
+    """Item factors from ``entities`` noise-only releases: the same noise, no data. They cost nothing."""
+    no_rows = sparse.csr_array((0, whole("items", items, least=1)))
     released: list[ReleasedPrototypes] = [
-        mechanism.release(nobody, noise).value for _ in range(whole("entities", entities, least=1))
+        mechanism.release(no_rows, noise).value for _ in range(whole("entities", entities, least=1))
     ]
     return how.of(released)
 
@@ -354,9 +353,9 @@ def hold_out_cells(table: sparse.csr_array, rng: np.random.Generator) -> Holdout
     last = np.full(table.shape[0], -1.0)
     np.maximum.at(last, users, keys)
     free = np.flatnonzero(keys < last[users])
-    wanted = min(math.ceil(HELD_OUT * table.nnz), free.size)
+    count = min(math.ceil(HELD_OUT * table.nnz), free.size)
     out = np.zeros(table.nnz, dtype=np.bool_)
-    out[free[np.argsort(keys[free], kind="stable")[:wanted]]] = True
+    out[free[np.argsort(keys[free], kind="stable")[:count]]] = True
     starts = np.concatenate([[0], np.cumsum(~out)])[table.indptr]
     train = sparse.csr_array((table.data[~out], table.indices[~out], starts), shape=table.shape)
     return Holdout(train, users[out], table.indices[out].astype(np.int64), table.data[out])
@@ -382,10 +381,10 @@ def mean_rank(fit: LocalFit, split: Holdout) -> float:
         low, high = np.searchsorted(split.users, [first, first + len(scores)])
         for cell in range(low, high):
             user = int(split.users[cell])
-            mine = split.train.indices[split.train.indptr[user] : split.train.indptr[user + 1]]
-            candidates = np.delete(scores[user - first], mine)
-            own = scores[user - first, split.items[cell]]
-            above = (candidates > own).sum() + 0.5 * ((candidates == own).sum() - 1)
+            trained_items = split.train.indices[split.train.indptr[user] : split.train.indptr[user + 1]]
+            candidates = np.delete(scores[user - first], trained_items)
+            held_out_score = scores[user - first, split.items[cell]]
+            above = (candidates > held_out_score).sum() + 0.5 * ((candidates == held_out_score).sum() - 1)
             weighed += split.values[cell] * above / max(len(candidates) - 1, 1)
             weight += split.values[cell]
     return weighed / weight if weight > 0.0 else math.nan
@@ -446,13 +445,16 @@ def gate_report(rows: Any, shared: SharedMoments, settings: BlendSettings, *, rn
         "constant": _blend_fit(base, constant(shared), settings),
     }
     gains = {name: held_out_gains(fit, train, held) for name, fit in fits.items()}
-    asked = np.diff(held.indptr) > 0
-    apart = gains["blend"][asked] - gains["local"][asked]
+    has_held_out = np.diff(held.indptr) > 0
+    difference = gains["blend"][has_held_out] - gains["local"][has_held_out]
     return BlendReport(
-        {name: float(values[asked].mean()) if asked.any() else math.nan for name, values in gains.items()},
-        float(apart.mean()) if apart.size else math.nan,
-        float(apart.std(ddof=1) / math.sqrt(apart.size)) if apart.size > 1 else math.nan,
-        apart.size,
+        {
+            name: float(values[has_held_out].mean()) if has_held_out.any() else math.nan
+            for name, values in gains.items()
+        },
+        float(difference.mean()) if difference.size else math.nan,
+        float(difference.std(ddof=1) / math.sqrt(difference.size)) if difference.size > 1 else math.nan,
+        difference.size,
     )
 
 
@@ -475,22 +477,22 @@ def held_out_gains(fit: BlendedFit, train: sparse.csr_array, held: sparse.csr_ar
     step = max(1, _CELLS // items)
     for first in range(0, users, step):
         scores = fit.scores(users=slice(first, first + step))
-        mine = train[first : first + step]
-        scores[np.repeat(np.arange(len(scores)), np.diff(mine.indptr)), mine.indices] = -np.inf
+        trained = train[first : first + step]
+        scores[np.repeat(np.arange(len(scores)), np.diff(trained.indptr)), trained.indices] = -np.inf
         for user in range(len(scores)):
-            wanted = held.indices[held.indptr[first + user] : held.indptr[first + user + 1]]
-            if wanted.size:
-                gains[first + user] = _gain(scores[user], wanted)
+            held_out_items = held.indices[held.indptr[first + user] : held.indptr[first + user + 1]]
+            if held_out_items.size:
+                gains[first + user] = _gain(scores[user], held_out_items)
     return gains
 
 
-def _gain(scores: Floats, wanted: NDArray[np.integer[Any]]) -> float:
+def _gain(scores: Floats, held_out_items: NDArray[np.integer[Any]]) -> float:
     if np.isnan(scores).any():  # from a broadcast model out of all bounds; NaN would win every comparison
         return 0.0
-    own = scores[wanted][:, None]
+    held_out_scores = scores[held_out_items][:, None]
     # half of the ties rank above: a lucky order of equal scores must not count
-    ranks = (scores > own).sum(axis=1) + 0.5 * ((scores == own).sum(axis=1) - 1)
-    best = (1.0 / np.log2(np.arange(min(TOP, wanted.size)) + 2.0)).sum()
+    ranks = (scores > held_out_scores).sum(axis=1) + 0.5 * ((scores == held_out_scores).sum(axis=1) - 1)
+    best = (1.0 / np.log2(np.arange(min(TOP, held_out_items.size)) + 2.0)).sum()
     return float(((ranks < TOP) / np.log2(ranks + 2.0)).sum() / best)
 
 

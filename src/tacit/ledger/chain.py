@@ -69,7 +69,7 @@ class LaneEnd:
 
     @property
     def tip(self) -> Tip:
-        """The new end. A lane without a new entry keeps its end, and so its time."""
+        """The new end. A lane without a new entry keeps its last link and time."""
         return Tip(self.position, self.link, self.at) if self.lengthened else self.tip_before
 
 

@@ -189,7 +189,7 @@ class PriceList:
             return cached[1]
         if not isinstance(guarantee, Guarantee):
             raise InvalidParameter("a charge is made for a Guarantee: pass the mechanism's or the release's.")
-        text = canonical(guarantee.to_json())
+        text = canonical_text(guarantee.to_json())
         if len(text) > _MOST_CHARACTERS:
             raise GuaranteeRefused("the guarantee's assumptions are too long to be kept. Shorten them.")
         new = Price(price(guarantee, terms), digest(text), text)
@@ -202,7 +202,7 @@ class PriceList:
         return new
 
 
-def canonical(value: dict[str, Any]) -> str:
+def canonical_text(value: dict[str, Any]) -> str:
     """The JSON of a guarantee or of terms, always written as the same text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 

@@ -239,7 +239,7 @@ def _count_reports(
         if isinstance(account, TacitError):
             outcomes.append(account)
         elif (earlier := row or fresh.get(id)) is not None:
-            outcomes.append(_repeated(earlier, account, micros))
+            outcomes.append(_repeated_report(earlier, account, micros))
         elif account.fits(micros):
             outcomes.append(tally.count(id, account, micros))
         elif look_up:
@@ -250,7 +250,7 @@ def _count_reports(
     return outcomes
 
 
-def _repeated(earlier: Row, account: ItemAccount, micros: int) -> Counted | TacitError:
+def _repeated_report(earlier: Row, account: ItemAccount, micros: int) -> Counted | TacitError:
     """The outcome of a report whose id was used before. An account in a lane stands for one item."""
     number, account_then, day, micros_then = earlier
     if (account_then, micros_then) == (account.number, micros):

@@ -178,7 +178,7 @@ def commit_settlements(
         if len(usable) < len(accounts):
             outcomes.append(next(account for account in accounts if isinstance(account, LedgerDamaged)))
         elif any(row is not None for row in earlier):
-            outcomes.append(_repeated(earlier, usable))
+            outcomes.append(_repeated_settlement(earlier, usable))
         else:
             outcomes.append(_settle(tally, report, own, offer, usable))
     tally.write()
@@ -197,7 +197,7 @@ def refuse(reason: str) -> Settlement:
     return Settlement.CONFLICT
 
 
-def _repeated(earlier: list[Row | None], accounts: list[ItemAccount]) -> Settlement:
+def _repeated_settlement(earlier: list[Row | None], accounts: list[ItemAccount]) -> Settlement:
     """The outcome of a report whose token was used before. An account in a lane stands for one item."""
     *reported, beyond_the_last = [None if row is None else row[1] for row in earlier]
     if beyond_the_last is None and reported == [account.number for account in accounts]:

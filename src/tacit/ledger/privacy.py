@@ -34,7 +34,7 @@ from tacit.ledger.entries import (
     RELEASE_ID,
     STORED,
     SUBJECT,
-    canonical,
+    canonical_text,
     link_of_charge,
     link_of_enrolment,
     read_release,
@@ -263,7 +263,7 @@ def _checked_charge(charge: Charge | tuple[str, str, Guarantee]) -> Charge:
 
 def _enrol(writer: Writer, lanes: int, moment: int, names: list[str], terms: Terms) -> None:
     """Enrols the subjects that are not there yet, each as an entry of the chain. Refuses all if one has other terms."""
-    text = canonical(terms.to_json())
+    text = canonical_text(terms.to_json())
     key = digest(text)
     rows = writer.ask(SUBJECT, [(name,) for name in names])()
     if any(row is not None and row[2] != key for row in rows):

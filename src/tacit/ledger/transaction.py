@@ -148,7 +148,7 @@ class Transaction:
                     continue
                 subject.prices[id(guarantee)] = price
             if earlier is not None or release_id in subject.new:
-                outcomes.append(_repeated(earlier, subject.new.get(release_id), price))
+                outcomes.append(_repeated_charge(earlier, subject.new.get(release_id), price))
             elif (entry := subject.charge(release_id, price)) is not None:
                 entries.append(entry)
                 outcomes.append(subject.new[release_id][0])
@@ -330,13 +330,13 @@ class SubjectRow:
         return (*totals, SUBJECTS.seal_of(self.number, self.name, self.terms, *totals), self.number)
 
 
-def _repeated(row: Row | None, new: tuple[Receipt, Price] | None, price: Price) -> Receipt | TacitError:
+def _repeated_charge(row: Row | None, new: tuple[Receipt, Price] | None, price: Price) -> Receipt | TacitError:
     """The outcome of a charge whose id was used before: in this transaction, or in the row that was found."""
     if new is not None:
         receipt, key = new[0]._replace(fresh=False), new[1].digest
     else:
         try:
-            entry, stored = read_release(row or ())  # one of the two is there
+            entry, stored = read_release(row or ())  # exactly one of them is set
         except LedgerDamaged as problem:
             return problem
         receipt, key = Receipt(entry.number, entry.at, entry.cost, False, stored), entry.guarantee

@@ -13,7 +13,7 @@ from tacit.messages.federated_prototypes.frame import (
     MAGIC,
     MOST_HEADER,
     SIGNATURE_BYTES,
-    canonical,
+    canonical_bytes,
     open_frame,
     public_of,
     sign,
@@ -81,7 +81,7 @@ def test_any_bytes_are_refused_by_the_one_error(data: bytes) -> None:
 )
 def test_any_description_of_arrays_is_read_or_refused(listed: object) -> None:
     try:
-        header = canonical({"arrays": listed})
+        header = canonical_bytes({"arrays": listed})
     except ValueError:
         return
     if listed == []:
@@ -134,7 +134,7 @@ def test_a_header_has_one_way_to_be_written(header: bytes) -> None:
 )
 def test_arrays_fill_the_message_exactly(listed: object) -> None:
     with pytest.raises(InvalidMessage):
-        open_frame(framed(canonical({"arrays": listed}), bytes(8)))
+        open_frame(framed(canonical_bytes({"arrays": listed}), bytes(8)))
 
 
 def test_a_frame_is_never_longer_than_is_asked_for() -> None:

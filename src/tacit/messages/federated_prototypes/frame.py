@@ -79,7 +79,7 @@ def sign(key: bytes, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
         parts.append(np.ascontiguousarray(array, dtype=f"<{kind}").tobytes())
     if _ARRAYS in header:
         raise InvalidParameter(f"'{_ARRAYS}' is the frame's own member.")
-    packed = canonical({**header, _ARRAYS: listed})
+    packed = canonical_bytes({**header, _ARRAYS: listed})
     content = len(packed).to_bytes(_LENGTH, "little") + packed + b"".join(parts)
     if len(packed) > MOST_HEADER or _BEGIN + len(content) > MOST_BYTES:
         raise InvalidParameter(f"a message has at most {MOST_BYTES:,} bytes, its header {MOST_HEADER:,}.")
@@ -104,7 +104,7 @@ def open_frame(data: bytes, most_bytes: int = MOST_BYTES) -> Frame:
     return Frame(header, arrays, data[len(MAGIC) : _BEGIN], content)
 
 
-def canonical(value: Any) -> bytes:
+def canonical_bytes(value: Any) -> bytes:
     """``value`` as canonical JSON: sorted names, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
@@ -119,7 +119,7 @@ def _parse_header(packed: bytes) -> dict[str, Any]:
         if _depth(packed) > _DEEPEST:
             raise InvalidMessage("the header is nested too deeply.")
         header = json.loads(packed.decode("ascii"), parse_constant=_refuse_constant)
-        if canonical(header) != packed:  # also repeated members, and numbers beyond all floats
+        if canonical_bytes(header) != packed:  # also repeated members, and numbers beyond all floats
             raise InvalidMessage("the header is not canonical JSON.")
     except InvalidMessage:
         raise

@@ -25,7 +25,7 @@ from tacit.guarantees.arithmetic import up
 from tacit.guarantees.concentrated import UNITS
 from tacit.messages import values
 from tacit.messages.codec import Form, Message, characters, digits
-from tacit.messages.federated_prototypes.frame import KEY_BYTES, Frame, canonical, sign
+from tacit.messages.federated_prototypes.frame import KEY_BYTES, Frame, canonical_bytes, sign
 from tacit.messages.federated_prototypes.terms import Aggregation, Mechanism, Regulariser, resolve
 from tacit.messages.items import MOST_ITEMS, Item, checked_items
 
@@ -178,7 +178,7 @@ class Manifest(Message):
     @cached_property
     def run(self) -> str:
         """The run's id: the hash of this manifest."""
-        return sha256(canonical(self.to_json())).hexdigest()
+        return sha256(canonical_bytes(self.to_json())).hexdigest()
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -213,7 +213,7 @@ class Manifest(Message):
         except InvalidParameter as problem:
             raise InvalidMessage(f"a manifest that cannot be run: {str(problem).partition(': ')[2]}") from None
         # A default left open, or 1 for 1.0, would give the same run a second hash.
-        if canonical(manifest.to_json()) != canonical(value):
+        if canonical_bytes(manifest.to_json()) != canonical_bytes(value):
             raise InvalidMessage("expected every number of the manifest to be stated, as tacit writes it.")
         return manifest
 
@@ -234,7 +234,7 @@ class Manifest(Message):
 def catalogue_hash(items: Sequence[Item]) -> str:
     """The hash of the common catalogue: the ids of its items, in their order."""
     try:
-        return sha256(canonical(list(checked_items(list(items), least=1, most=MOST_ITEMS)))).hexdigest()
+        return sha256(canonical_bytes(list(checked_items(list(items), least=1, most=MOST_ITEMS)))).hexdigest()
     except InvalidMessage as problem:
         raise InvalidParameter(f"a catalogue lists ids of items: {str(problem).partition(': ')[2]}") from None
 

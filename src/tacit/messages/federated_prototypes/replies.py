@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.checks import keep
 from tacit.errors import InvalidMessage
 from tacit.messages.codec import characters, read
-from tacit.messages.federated_prototypes.frame import Frame, canonical, open_frame, sign
+from tacit.messages.federated_prototypes.frame import Frame, canonical_bytes, open_frame, sign
 from tacit.messages.federated_prototypes.manifest import VERSION, Manifest
 from tacit.messages.federated_prototypes.terms import Mechanism
 from tacit.models.moments import MOST as MOST_HEAD
@@ -143,9 +143,9 @@ class SharedModel:
     @property
     def hash(self) -> str:
         """The digest of everything in the model."""
-        digest = sha256(canonical(self._header()))
+        digest = sha256(canonical_bytes(self._header()))
         for name, values in self._arrays().items():
-            digest.update(canonical([name, values.dtype.str, list(values.shape)]) + values.tobytes())
+            digest.update(canonical_bytes([name, values.dtype.str, list(values.shape)]) + values.tobytes())
         return digest.hexdigest()
 
     def signed(self, key: bytes) -> bytes:
