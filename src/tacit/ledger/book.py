@@ -8,7 +8,8 @@ single writer pays nothing.
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakSet
 
@@ -104,15 +105,22 @@ class Ledger:
         ``transact`` takes the items and whether to look them up. It raises AlreadyThere, and then has written nothing.
         """
         optimistic = self._store.optimistic and not self._expect_repeats and len(items) >= _MANY
-        try:
+        with refusing_hidden_rows():
             try:
                 outcomes = transact(items, not optimistic)
             except AlreadyThere:
                 outcomes = transact(items, True)
-        except AlreadyThere as problem:
-            raise LedgerDamaged("the ledger's index disagrees with its rows. Run `tacit ledger check`.") from problem
         self._expect_repeats = any(map(is_repeat, outcomes))
         return outcomes
+
+
+@contextmanager
+def refusing_hidden_rows() -> Iterator[None]:
+    """Raises LedgerDamaged if a row exists although its id was looked up and not found: a damaged index hid it."""
+    try:
+        yield
+    except AlreadyThere as problem:
+        raise LedgerDamaged("the ledger's index disagrees with its rows. Run `tacit ledger check`.") from problem
 
 
 def delete_rows(

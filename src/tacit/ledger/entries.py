@@ -16,7 +16,7 @@ from tacit.ledger.stores.interface import RELEASES, SUBJECTS, Query, Reader, Row
 
 BOOK = "privacy"
 
-SUBJECT = Query(f"SELECT {', '.join(SUBJECTS.columns)} FROM subjects WHERE name = ?", ("text",))
+SUBJECT = Query(f"{SUBJECTS.select} WHERE name = ?", ("text",))
 TEXT = Query("SELECT text FROM texts WHERE digest = ?", ("bytes",))
 LINK = Query("SELECT link FROM entries WHERE number = ?", ("int",))
 _ENTRY = (

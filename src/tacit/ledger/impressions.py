@@ -13,12 +13,11 @@ No noise, rounding or sampling touches these figures. The ledger keeps the day o
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import date
 from typing import NamedTuple
 
-from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, TacitError
-from tacit.ledger.book import GroupCommit, Ledger, delete_rows, sole_outcome
+from tacit.errors import Conflict, InvalidParameter, TacitError
+from tacit.ledger.book import GroupCommit, Ledger, delete_rows, refusing_hidden_rows, sole_outcome
 from tacit.ledger.chain import Clock, checked_name, digest, lane_of_digest, lapsed_before, now
 from tacit.ledger.offers import (
     LAPSED,
@@ -43,7 +42,6 @@ from tacit.ledger.offers import (
 from tacit.ledger.stores.interface import OFFERS, AlreadyThere, LedgerStore, Row, Writer
 from tacit.ledger.tally import (
     BOOK,
-    MOST_MICROS,
     REPORTED,
     Counted,
     ImpressionStatement,
@@ -128,7 +126,7 @@ class ImpressionLedger(Ledger):
         """
         batched = Batched(batch, group, reports, prices)
         lanes = self._store.lanes
-        with _refusing_hidden_rows(), self._store.write(BOOK, batched.lanes(lanes)) as writer:
+        with refusing_hidden_rows(), self._store.write(BOOK, batched.lanes(lanes)) as writer:
             return commit_batch(writer, lanes, self._moment(), batched)
 
     def refused(self, batch: str, group: str) -> bool:
@@ -193,7 +191,7 @@ class ImpressionLedger(Ledger):
     def _commit_settlements(self, reports: list[Shown]) -> list[Settlement | TacitError]:
         lanes, keys = self._store.lanes, [report.keys for report in reports]
         with (
-            _refusing_hidden_rows(),
+            refusing_hidden_rows(),
             self._store.write(BOOK, self._lanes_of(key for own in keys for key in own)) as writer,
         ):
             return commit_settlements(writer, lanes, self._moment(), reports, keys)
@@ -216,7 +214,7 @@ def _checked(report: Report | tuple[str, str, int]) -> Report | InvalidParameter
         id, item, micros = report
         checked_name("the id of an impression", id)
         checked_name("an item", item)
-        return Report(id, item, micros if type(micros) is int and 0 <= micros <= MOST_MICROS else micros_of(micros))
+        return Report(id, item, micros_of(micros))
     except InvalidParameter as problem:
         return problem
 
@@ -259,15 +257,6 @@ def _repeated_report(earlier: Row, account: ItemAccount, micros: int) -> Counted
         "this impression was reported before, for another item or another price; nothing was changed. An id stands for one "
         "impression: report it again as it was, or a new impression under a new id."
     )
-
-
-@contextmanager
-def _refusing_hidden_rows() -> Iterator[None]:
-    """Raises LedgerDamaged if a row exists although its id was looked up and not found: a damaged index hid it."""
-    try:
-        yield
-    except AlreadyThere as problem:
-        raise LedgerDamaged("the ledger's index disagrees with its rows. Run `tacit ledger check`.") from problem
 
 
 def _is_repeat(outcome: Counted | TacitError) -> bool:

@@ -36,15 +36,13 @@ from tacit.ledger.tally import BOOK
 
 _CLAIM = 16  # random bytes that tell one claim from another
 MOST_EXTRA = 1024 * 1024  # bytes
-_COLUMNS = ", ".join(DISPLAYS.columns)
-_DISPLAY = Query(f"SELECT {_COLUMNS} FROM displays WHERE server = ? AND token = ?", ("text", "text"))
-_PENDING = f"SELECT {_COLUMNS} FROM displays WHERE server = ? AND state = 1 ORDER BY token"  # shown, not reported
-_SHOWN = f"SELECT {_COLUMNS} FROM displays WHERE server = ? AND state > 0 ORDER BY token"
+_DISPLAY = Query(f"{DISPLAYS.select} WHERE server = ? AND token = ?", ("text", "text"))
+_PENDING = f"{DISPLAYS.select} WHERE server = ? AND state = 1 ORDER BY token"  # shown, not reported
+_SHOWN = f"{DISPLAYS.select} WHERE server = ? AND state > 0 ORDER BY token"
 _LAPSED = "SELECT server, token FROM displays WHERE expires < ? LIMIT 2000"
 _STILL_LAPSED = Query("SELECT 1 FROM displays WHERE server = ? AND token = ? AND expires < ?", ("text", "text", "int"))
-_CONSENT = ", ".join(CONSENTS.columns)
-_LAST = Query(f"SELECT {_CONSENT} FROM consents ORDER BY number DESC LIMIT 1", ())
-_LAST_REFUSAL = Query(f"SELECT {_CONSENT} FROM consents WHERE granted = 0 ORDER BY number DESC LIMIT 1", ())
+_LAST = Query(f"{CONSENTS.select} ORDER BY number DESC LIMIT 1", ())
+_LAST_REFUSAL = Query(f"{CONSENTS.select} WHERE granted = 0 ORDER BY number DESC LIMIT 1", ())
 
 
 class DisplayState(IntEnum):
@@ -164,7 +162,7 @@ class DisplayLedger(Ledger):
     def consents(self) -> list[Consent]:
         """Every change of consent, oldest first."""
         with self._store.read() as reader:
-            rows = reader.stream(f"SELECT {_CONSENT} FROM consents ORDER BY number")
+            rows = reader.stream(f"{CONSENTS.select} ORDER BY number")
             consents = [_read_consent(row)[1] for row in rows]
         # A repeated refusal is not a change.
         changes = zip([None, *consents], consents, strict=False)

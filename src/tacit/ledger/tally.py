@@ -20,8 +20,7 @@ BOOK = "impressions"
 MOST_MICROS = 10**15  # of one impression
 
 REPORTED = Query("SELECT number, account, day, micros FROM impressions WHERE id = ?", ("bytes",))
-_ACCOUNTS = f"SELECT {', '.join(ACCOUNTS.columns)} FROM accounts"
-_ACCOUNT = Query(f"{_ACCOUNTS} WHERE item = ? AND lane = ?", ("text", "int"))
+_ACCOUNT = Query(f"{ACCOUNTS.select} WHERE item = ? AND lane = ?", ("text", "int"))
 # The sum of one account fits into 64 bits. Sums over several accounts are formed in Python, because SQLite's stop at 64 bits.
 _SUMS = "SELECT account, count(*) AS impressions, sum(micros) AS micros FROM impressions"
 _START = date(1970, 1, 1)
@@ -178,13 +177,13 @@ def month(year: int, month: int) -> tuple[date, date]:
 
 def total_of(reader: Reader, item: str) -> ItemTotal:
     """One item's total; zeros for an item that was never reported."""
-    accounts = map(ACCOUNTS.unsealed, reader.stream(f"{_ACCOUNTS} WHERE item = ?", (item,)))
+    accounts = map(ACCOUNTS.unsealed, reader.stream(f"{ACCOUNTS.select} WHERE item = ?", (item,)))
     return _added(item, (account[3:] for account in accounts))
 
 
 def totals(reader: Reader) -> Iterator[ItemTotal]:
     """All items' totals, one at a time, in the store's order of names."""
-    accounts = map(ACCOUNTS.unsealed, reader.stream(f"{_ACCOUNTS} ORDER BY item, lane"))
+    accounts = map(ACCOUNTS.unsealed, reader.stream(f"{ACCOUNTS.select} ORDER BY item, lane"))
     for item, own in groupby(accounts, key=lambda account: account[1]):
         yield _added(item, (account[3:] for account in own))
 

@@ -23,7 +23,7 @@ def _no_seal(*content: Any) -> bytes:
     raise TypeError("rows of this table have no seal")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a table equals itself alone, so statements can be cached by it
 class LedgerTable:
     """A table whose columns are never null.
 
@@ -47,6 +47,11 @@ class LedgerTable:
         parts += [f"PRIMARY KEY ({', '.join(self.key)})"]
         parts += [f"UNIQUE ({', '.join(columns)})" for columns in self.unique]
         return f"CREATE TABLE {self.name} ({', '.join(parts)})"
+
+    @property
+    def select(self) -> str:
+        """The SELECT of all columns, in their order. A WHERE or ORDER BY may follow."""
+        return f"SELECT {', '.join(self.columns)} FROM {self.name}"
 
     def sealed(self, *content: Any) -> Row:
         """The row of these columns, with its seal."""

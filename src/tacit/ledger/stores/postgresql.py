@@ -45,7 +45,6 @@ from tacit.ledger.stores.postgresql_wire import READING, SCHEMA, WRITING, Addres
 
 TYPES: dict[Kind, str] = {"int": "BIGINT", "text": 'TEXT COLLATE "C"', "bytes": "BYTEA"}
 _ARRAYS: dict[Kind, str] = {"int": "bigint[]", "text": "text[]", "bytes": "bytea[]"}
-_Columns = tuple[tuple[str, Kind], ...]
 _AT_A_TIME = 2_000  # rows of a stream in memory
 _MOST_SPARE = 4  # sessions kept for the next read
 _STREAMS = count(1)  # names of cursors; none is used twice
@@ -362,48 +361,36 @@ def for_many(query: Query) -> bytes:
     ).encode()
 
 
+@cache
 def insert(table: LedgerTable, *, many: bool = False, unless_there: bool = False) -> bytes:
-    return _insert(table.name, tuple(table.columns.items()), many, unless_there)
-
-
-def update(table: LedgerTable, columns: tuple[str, ...], *, many: bool = False) -> bytes:
-    """Parameters are the new values of ``columns``, then the table's key."""
-    named = tuple((name, table.columns[name]) for name in (*columns, *table.key))
-    return _update(table.name, named, len(columns), many)
-
-
-def delete(table: LedgerTable, *, many: bool = False) -> bytes:
-    """Parameters are the table's key."""
-    return _delete(table.name, tuple((name, table.columns[name]) for name in table.key), many)
-
-
-@cache
-def _insert(table: str, columns: _Columns, many: bool, unless_there: bool) -> bytes:
-    names = ", ".join(name for name, _ in columns)
     if many:
-        rows = f"SELECT * FROM {_unnested(kind for _, kind in columns)}"
+        rows = f"SELECT * FROM {_unnested(table.columns.values())}"
     else:
-        rows = f"VALUES ({', '.join(f'${index}' for index in range(1, len(columns) + 1))})"
+        rows = f"VALUES ({', '.join(f'${index}' for index in range(1, len(table.columns) + 1))})"
     skip = " ON CONFLICT DO NOTHING" if unless_there else ""
-    return f"INSERT INTO {table} ({names}) {rows}{skip}".encode()
+    return f"INSERT INTO {table.name} ({', '.join(table.columns)}) {rows}{skip}".encode()
 
 
 @cache
-def _update(table: str, columns: _Columns, changed: int, many: bool) -> bytes:
-    names = [name for name, _ in columns]
+def update(table: LedgerTable, columns: tuple[str, ...], *, many: bool) -> bytes:
+    """Parameters are the new values of ``columns``, then the table's key."""
+    names = (*columns, *table.key)
     values = {name: f"v.{name}" if many else f"${index}" for index, name in enumerate(names, 1)}
-    source = f" FROM {_unnested(kind for _, kind in columns)} AS v({', '.join(names)})" if many else ""
-    sets = ", ".join(f"{name} = {values[name]}" for name in names[:changed])
-    where = " AND ".join(f"t.{name} = {values[name]}" for name in names[changed:])
-    return f"UPDATE {table} AS t SET {sets}{source} WHERE {where}".encode()
+    source = f" FROM {_unnested(table.columns[name] for name in names)} AS v({', '.join(names)})" if many else ""
+    sets = ", ".join(f"{name} = {values[name]}" for name in columns)
+    where = " AND ".join(f"t.{name} = {values[name]}" for name in table.key)
+    return f"UPDATE {table.name} AS t SET {sets}{source} WHERE {where}".encode()
 
 
 @cache
-def _delete(table: str, key: _Columns, many: bool) -> bytes:
-    names = [name for name, _ in key]
-    source = f" USING {_unnested(kind for _, kind in key)} AS v({', '.join(names)})" if many else ""
-    where = " AND ".join(f"t.{name} = {f'v.{name}' if many else f'${index}'}" for index, name in enumerate(names, 1))
-    return f"DELETE FROM {table} AS t{source} WHERE {where}".encode()
+def delete(table: LedgerTable, *, many: bool) -> bytes:
+    """Parameters are the table's key."""
+    source = (
+        f" USING {_unnested(table.columns[name] for name in table.key)} AS v({', '.join(table.key)})" if many else ""
+    )
+    values = (f"v.{name}" if many else f"${index}" for index, name in enumerate(table.key, 1))
+    where = " AND ".join(f"t.{name} = {value}" for name, value in zip(table.key, values, strict=True))
+    return f"DELETE FROM {table.name} AS t{source} WHERE {where}".encode()
 
 
 def _unnested(kinds: Iterable[Kind]) -> str:

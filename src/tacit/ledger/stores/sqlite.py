@@ -23,7 +23,7 @@ from tacit.ledger.stores.interface import (
     starting_rows,
     tip_row,
 )
-from tacit.ledger.stores.sqlite_files import connect, create, identity, named, open_file, raise_named
+from tacit.ledger.stores.sqlite_files import connect, create, identity, insert, named, open_file, raise_named
 
 _TIP = "SELECT position, link, at, seal FROM lanes WHERE book = ? AND lane = ?"
 
@@ -181,17 +181,17 @@ class SqliteWriter(_Statements):
 
     def insert(self, table: LedgerTable, rows: Sequence[Row], *, unless_there: bool = False) -> None:
         try:
-            self._connection.executemany(_insert(table.name, tuple(table.columns), unless_there), rows)
+            self._connection.executemany(_insert(table, unless_there), rows)
         except sqlite3.IntegrityError as problem:
             if problem.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_UNIQUE:
                 raise AlreadyThere from problem
             raise
 
     def update(self, table: LedgerTable, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
-        self._connection.executemany(_update(table.name, columns, table.key), rows)
+        self._connection.executemany(_update(table, columns), rows)
 
     def delete(self, table: LedgerTable, keys: Sequence[Row]) -> None:
-        self._connection.executemany(_delete(table.name, table.key), keys)
+        self._connection.executemany(_delete(table), keys)
 
     def advance(self, tips: Mapping[int, Tip]) -> None:
         rows = [tip_row(self._book, lane, tip) for lane, tip in tips.items()]
@@ -199,17 +199,19 @@ class SqliteWriter(_Statements):
 
 
 @lru_cache
-def _insert(table: str, columns: tuple[str, ...], unless_there: bool = False) -> str:
-    skip = " ON CONFLICT DO NOTHING" if unless_there else ""
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}){skip}"
+def _insert(table: LedgerTable, unless_there: bool) -> str:
+    return insert(table) + (" ON CONFLICT DO NOTHING" if unless_there else "")
 
 
 @lru_cache
-def _update(table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> str:
-    new, where = ", ".join(f"{column} = ?" for column in columns), " AND ".join(f"{column} = ?" for column in key)
-    return f"UPDATE {table} SET {new} WHERE {where}"
+def _update(table: LedgerTable, columns: tuple[str, ...]) -> str:
+    return f"UPDATE {table.name} SET {', '.join(f'{column} = ?' for column in columns)} WHERE {_has_key(table)}"
 
 
 @lru_cache
-def _delete(table: str, key: tuple[str, ...]) -> str:
-    return f"DELETE FROM {table} WHERE {' AND '.join(f'{column} = ?' for column in key)}"
+def _delete(table: LedgerTable) -> str:
+    return f"DELETE FROM {table.name} WHERE {_has_key(table)}"
+
+
+def _has_key(table: LedgerTable) -> str:
+    return " AND ".join(f"{column} = ?" for column in table.key)

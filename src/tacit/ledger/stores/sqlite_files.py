@@ -59,8 +59,7 @@ def create(path: Path, rows: Iterable[tuple[LedgerTable, Row]]) -> None:
         connection.execute("BEGIN IMMEDIATE")
         migrate(connection, 0)
         for table, row in rows:
-            columns = ", ".join(table.columns)
-            connection.execute(f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(row))})", row)
+            connection.execute(insert(table), row)
         connection.execute("COMMIT")
 
     _put(path, fill)
@@ -155,6 +154,11 @@ def stated_version(connection: sqlite3.Connection) -> int | None:
 def definition(table: LedgerTable) -> str:
     """The statement that creates a table. Only SQLite has row numbers to leave out."""
     return f"{table.definition(TYPES)} WITHOUT ROWID" if table.by_key else table.definition(TYPES)
+
+
+def insert(table: LedgerTable) -> str:
+    """The statement that adds a row to a table."""
+    return f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({', '.join('?' * len(table.columns))})"
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:

@@ -53,7 +53,6 @@ _ENTRIES = (
     "SELECT e.number, e.subject, e.release_id, e.at, e.guarantee, e.amount, e.delta, e.unprotected, e.total, e.total_delta, "
     "e.total_unprotected, e.windowed, e.link, s.name FROM entries e LEFT JOIN subjects s ON s.number = e.number ORDER BY e.number"
 )
-_SUBJECTS = f"SELECT {', '.join(SUBJECTS.columns)} FROM subjects ORDER BY number"
 _LANES = "SELECT lane, position, link, at, seal FROM lanes WHERE book = ?"
 _RELEASES = (
     "SELECT r.entry, length(r.content), r.seal, e.release_id FROM releases r "
@@ -83,8 +82,6 @@ _STRAY_ENGAGEMENTS = (  # those that belong to no impression of their item
     "SELECT 1 FROM engagements e LEFT JOIN impressions i ON i.id = e.id LEFT JOIN accounts a ON a.number = i.account "
     "WHERE a.item IS NULL OR a.item <> e.item OR e.bit NOT IN (0, 1) LIMIT 1"
 )
-_ACCOUNTS = f"SELECT {', '.join(ACCOUNTS.columns)} FROM accounts ORDER BY number"
-_CONSENTS = f"SELECT {', '.join(CONSENTS.columns)} FROM consents ORDER BY number"
 
 
 def check(
@@ -167,7 +164,7 @@ class _Check:
             for row in batch:
                 entry(row[:13], row[13])
             self._report_progress(len(batch))
-        for row in reader.stream(_SUBJECTS):
+        for row in reader.stream(f"{SUBJECTS.select} ORDER BY number"):
             self._privacy.subject(row)
         self._privacy.chain.compare(reader.stream(_LANES, (PRIVACY,)))
         self._privacy.chain.reaches_head()
@@ -192,7 +189,7 @@ class _Check:
             for row in batch:
                 impression(row[:6], row[6])
             self._report_progress(len(batch))
-        for row in reader.stream(_ACCOUNTS):
+        for row in reader.stream(f"{ACCOUNTS.select} ORDER BY number"):
             self._impressions.account(row)
         self._impressions.chain.compare(reader.stream(_LANES, (IMPRESSIONS,)))
         self._impressions.chain.reaches_head()
@@ -200,11 +197,10 @@ class _Check:
     def _tables_beside(self, reader: Reader) -> None:
         """The tables beside the books, each kind of fault once."""
         for table, book in _BESIDE:
-            rows = reader.stream(f"SELECT {', '.join(table.columns)} FROM {table.name}")
-            if not all(_is_intact(table, row) for row in rows):
+            if not all(_is_intact(table, row) for row in reader.stream(table.select)):
                 self._notes.add(book, f"{table.noun} is not what was written.")
         granted_before, day_before = 0, 0
-        for number, row in enumerate(reader.stream(_CONSENTS), 1):
+        for number, row in enumerate(reader.stream(f"{CONSENTS.select} ORDER BY number"), 1):
             _, granted, day, _ = row
             repeated = number > 1 and granted == granted_before  # only a refusal repeats, and it keeps its first day
             sealed = CONSENTS.is_sealed(row) and row[0] == number and day >= day_before
