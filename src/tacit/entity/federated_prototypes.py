@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tacit.entity.account import EntityAccount
-from tacit.entity.journal import LEFT, MANIFEST, MODEL, Journal, Record, note, require_reached
+from tacit.entity.journal import LEFT, MANIFEST, MODEL, RELEASES, Journal, Record, note, require_reached
 from tacit.entity.policy import Outlook, Policy
 from tacit.entity.rows import PrivateRows
 from tacit.entity.secure_sum import SecureParty
@@ -41,7 +41,6 @@ from tacit.models.secure_sum import SumSession
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
-RELEASES = ("prototypes", "popularity", "gram")
 LAST_SECRET = "unmask-gram"
 
 

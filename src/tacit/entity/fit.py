@@ -175,7 +175,7 @@ class BlendReport:
     @property
     def informative(self) -> bool:
         """Whether the blend beats both controls: the same noise without data, and a constant."""
-        return self.means["blend"] > max(self.means["data-free"], self.means["constant"])
+        return self.means["blend"] > max(self.means[DATA_FREE], self.means[CONSTANT])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,21 +237,17 @@ def fit_model(
     items = model.factors.astype(np.float64)
     if not tuning.gate:
         return fit_local(rows, items, FitKind.GLOBAL, settings, rng=rng)
-    mechanism, how = prototype_mechanism(manifest), factorisation_of(manifest)
-    entities = max(1, model.contributors)
-    controls = [data_free_items(mechanism, manifest.items, entities, how, noise=noise) for _ in range(CONTROLS)]
-    return gated_fit(rows, items, controls, settings, rng=rng)
-
-
-def factorisation_of(manifest: Manifest) -> Factorisation:
-    return Factorisation(
-        rank=manifest.rank or 0,
+    how = Factorisation(
+        rank=manifest.rank,
         seed=manifest.seed,
         ridge=manifest.ridge,
         regulariser=str(manifest.regulariser),
         zeros_observed=bool(manifest.zeros_observed),
         most_weight=manifest.most_weight,
     )
+    mechanism, entities = prototype_mechanism(manifest), max(1, model.contributors)
+    controls = [data_free_items(mechanism, manifest.items, entities, how, noise=noise) for _ in range(CONTROLS)]
+    return gated_fit(rows, items, controls, settings, rng=rng)
 
 
 def _blend_settings(manifest: Manifest, tuning: Tuning) -> BlendSettings:
@@ -356,8 +352,7 @@ def hold_out_cells(table: sparse.csr_array, rng: np.random.Generator) -> Holdout
     count = min(math.ceil(HELD_OUT * table.nnz), free.size)
     out = np.zeros(table.nnz, dtype=np.bool_)
     out[free[np.argsort(keys[free], kind="stable")[:count]]] = True
-    starts = np.concatenate([[0], np.cumsum(~out)])[table.indptr]
-    train = sparse.csr_array((table.data[~out], table.indices[~out], starts), shape=table.shape)
+    train = _cells_of(table, ~out, table.data[~out])
     return Holdout(train, users[out], table.indices[out].astype(np.int64), table.data[out])
 
 
@@ -397,9 +392,7 @@ def clean(rows: Any, value_bound: float, items: int) -> sparse.csr_array:
         raise InvalidInput(f"expected rows of {items} numbers.")
     table.sum_duplicates()
     known = np.isfinite(table.data)
-    starts = np.concatenate([[0], np.cumsum(known)])[table.indptr]
-    values = np.clip(table.data[known], 0.0, value_bound)
-    return sparse.csr_array((values, table.indices[known], starts), shape=table.shape)
+    return _cells_of(table, known, np.clip(table.data[known], 0.0, value_bound))
 
 
 def user_means(table: sparse.csr_array, settings: FitSettings) -> Floats:
@@ -441,8 +434,8 @@ def gate_report(rows: Any, shared: SharedMoments, settings: BlendSettings, *, rn
     fits = {
         "local": _local_fit(base, settings),
         "blend": _blend_fit(base, shared, settings),
-        "data-free": _blend_fit(base, data_free(shared, rng), settings),
-        "constant": _blend_fit(base, constant(shared), settings),
+        DATA_FREE: _blend_fit(base, data_free(shared, rng), settings),
+        CONSTANT: _blend_fit(base, constant(shared), settings),
     }
     gains = {name: held_out_gains(fit, train, held) for name, fit in fits.items()}
     has_held_out = np.diff(held.indptr) > 0
@@ -467,7 +460,7 @@ def hold_out_rows(rows: sparse.csr_array, rng: np.random.Generator) -> tuple[spa
     position = np.empty(rows.nnz, dtype=np.int64)
     position[shuffled] = np.arange(rows.nnz) - rows.indptr[user]
     out = position < count[user]
-    return _mark_cells(rows, ~out), _mark_cells(rows, out)
+    return _marked(rows, ~out), _marked(rows, out)
 
 
 def held_out_gains(fit: BlendedFit, train: sparse.csr_array, held: sparse.csr_array) -> NDArray[np.float64]:
@@ -517,9 +510,14 @@ def _marks(rows: Any, items: int | None) -> sparse.csr_array:
     unit, _ = unit_rows(rows)
     if items is not None and unit.shape[1] != items:
         raise InvalidInput(f"expected rows of {items} numbers.")
-    return _mark_cells(unit, np.ones(unit.nnz, dtype=np.bool_))
+    return _marked(unit, np.ones(unit.nnz, dtype=np.bool_))
 
 
-def _mark_cells(rows: sparse.csr_array, kept: NDArray[np.bool_]) -> sparse.csr_array:
-    ends = np.concatenate([[0], np.cumsum(kept)])[rows.indptr]
-    return sparse.csr_array((np.ones(int(kept.sum())), rows.indices[kept], ends), shape=rows.shape)
+def _marked(rows: sparse.csr_array, kept: NDArray[np.bool_]) -> sparse.csr_array:
+    return _cells_of(rows, kept, np.ones(int(kept.sum())))
+
+
+def _cells_of(table: sparse.csr_array, kept: NDArray[np.bool_], values: Floats) -> sparse.csr_array:
+    """A table of the ``kept`` stored cells only, with these values."""
+    starts = np.concatenate([[0], np.cumsum(kept)])[table.indptr]
+    return sparse.csr_array((values, table.indices[kept], starts), shape=table.shape)

@@ -28,7 +28,7 @@ from tacit.errors import Conflict, LedgerDamaged, LedgerUnavailable
 from tacit.messages import values
 
 MANIFEST, MODEL, LEFT = "manifest", "model", "left"
-_RELEASES = ("prototypes", "popularity", "gram")  # the stages whose records follow a charge
+RELEASES = ("prototypes", "popularity", "gram")  # the stages whose records follow a charge
 _MARKS, _IDS = "charged", "entries"
 _PRIVATE_FOLDER = 0o700
 
@@ -222,7 +222,7 @@ def require_reached(
     noted, ids = _noted_mark(journal, subject), journal.ids(_prefix(subject))
     records = 0
     if noted is None and journal.highest_mark("") is None:  # no mark at all: each record of a release followed a charge
-        records = journal.count(_RELEASES)
+        records = journal.count(RELEASES)
     mark = now()
     reached = mark.charges >= records and (noted is None or mark.reaches(noted))
     if not reached or set(ids) - set(charged(ids)):

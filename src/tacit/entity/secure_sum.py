@@ -62,13 +62,15 @@ class SecureParty:
     uploaded: dict[str, str] = field(default_factory=dict)  # by upload: the hash of what was masked
     answered: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by upload: the survivors
 
-    @classmethod
-    def start(cls, session: SumSession, me: str, key: bytes) -> "SecureParty":
-        """Draws the secrets of a run. Call it once per run, and keep the state."""
-        if session.roster.get(me) != signing_public(key):
+    def __post_init__(self) -> None:
+        if self.session.roster.get(self.me) != signing_public(self.key):
             raise InvalidParameter(
                 "the roster has another key for this entity: check its name, and the key it signs with."
             )
+
+    @classmethod
+    def start(cls, session: SumSession, me: str, key: bytes) -> "SecureParty":
+        """Draws the secrets of a run. Call it once per run, and keep the state."""
         uploads = range(len(session.uploads))
         return cls(
             session,
@@ -172,12 +174,7 @@ class SecureParty:
     @classmethod
     def from_bytes(cls, data: bytes, session: SumSession, key: bytes) -> "SecureParty":
         """The state that ``to_bytes`` wrote, of the same run and the same entity."""
-        party = cls(session, key=key, **_read_state(data, session))
-        if session.roster.get(party.me) != signing_public(key):
-            raise InvalidParameter(
-                "the roster has another key for this entity: check its name, and the key it signs with."
-            )
-        return party
+        return cls(session, key=key, **_read_state(data, session))
 
     def __repr__(self) -> str:
         return f"SecureParty({self.me!r}, ...)"
@@ -255,9 +252,9 @@ def _read_state(data: bytes, session: SumSession) -> dict[str, Any]:
             raise ValueError
         state["sealing"] = bytes.fromhex(state["sealing"])
         for name in ("masking", "seeds"):
-            state[name] = tuple(bytes.fromhex(digits) for digits in state[name])
+            state[name] = _from_hex(state[name])
         state["peers"] = {
-            name: PublicKeys(name, bytes.fromhex(sealing), _bytes(masking), _bytes(commitments))
+            name: PublicKeys(name, bytes.fromhex(sealing), _from_hex(masking), _from_hex(commitments))
             for name, sealing, masking, commitments in state["peers"]
         }
         state["sent_shares"] = bytes.fromhex(state["sent_shares"])
@@ -273,5 +270,5 @@ def _read_state(data: bytes, session: SumSession) -> dict[str, Any]:
     return dict(state)
 
 
-def _bytes(texts: list[str]) -> tuple[bytes, ...]:
+def _from_hex(texts: list[str]) -> tuple[bytes, ...]:
     return tuple(bytes.fromhex(digits) for digits in texts)
