@@ -5,12 +5,12 @@ Catalogue and model are public. The device makes features with them, so it refus
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.device.private_selection import code_of_name
 from tacit.errors import InvalidMessage, UnknownName
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.messages import values
@@ -71,15 +71,11 @@ class RemoteCatalogue:
 
     def title(self, item: str) -> str:
         """The title of an item of an offer, or its id if the catalogue does not have the item."""
-        code = self._codes.get(item)
+        code = code_of_name(self.items, item)
         return item if code is None else self.items.title(code)
 
     def __repr__(self) -> str:
         return f"RemoteCatalogue({len(self.items):,} items, {self.space.dimension} features)"
-
-    @cached_property
-    def _codes(self) -> dict[str, int]:
-        return {str(item): code for code, item in enumerate(self.items.ids.tolist())}
 
 
 def _read_features(value: object) -> tuple[tuple[str, ...], float]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tacit.checks import several
 from tacit.device.limits import DeviceBudget, Limits, Overall, Slots, server_name
 from tacit.device.multi_selection import DeviceMultiSelection, Readings, terms_of
-from tacit.device.private_selection import Choice, DevicePrivateSelection, PrivateScorer, store_scorer
+from tacit.device.private_selection import Choice, DevicePrivateSelection, PrivateScorer, code_of_name, store_scorer
 from tacit.device.profile import DeviceState, checked_rating
 from tacit.errors import InvalidParameter, UnknownName
 from tacit.ledger import (
@@ -160,8 +160,8 @@ class Device:
     def titles(self, items: Iterable[int | str] | Choice) -> tuple[str, ...]:
         """The titles of picked items, by their ids, or of a choice."""
         if isinstance(items, Choice):  # a candidate's id is a text, even if the store's ids are numbers
-            by_text = {str(item): code for code, item in enumerate(self.items.ids.tolist())}
-            return tuple(self.items.title(by_text[item]) if item in by_text else item for item in items.items)
+            codes = [(item, code_of_name(self.items, item)) for item in items.items]
+            return tuple(item if code is None else self.items.title(code) for item, code in codes)
         return tuple(self.items.title(self.items.code(item)) for item in several("the items of titles", items))
 
     def readings(

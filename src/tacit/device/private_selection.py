@@ -383,7 +383,7 @@ def store_scorer(items: Items, scorer: Scorer) -> PrivateScorer:
 
     def quality(features: NDArray[np.float64], names: tuple[str, ...]) -> NDArray[np.float64]:
         qualities = np.full(len(names), np.nan)
-        codes = [_code(items, name) for name in names]
+        codes = [code_of_name(items, name) for name in names]
         positions = [position for position, code in enumerate(codes) if code is not None]
         if positions:
             table = np.array([codes[position] for position in positions], dtype=np.int64)
@@ -393,8 +393,8 @@ def store_scorer(items: Items, scorer: Scorer) -> PrivateScorer:
     return quality
 
 
-def _code(items: Items, name: str) -> int | None:
-    """An item's code by its id, as a text; titles are not ids."""
+def code_of_name(items: Items, name: str) -> int | None:
+    """The code of an item by its id as a text, as offers name it; None if the id is unknown. Titles are not ids."""
     try:
         if items.ids.dtype.kind not in "iu":
             return items.code(name)
