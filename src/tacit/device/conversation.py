@@ -270,7 +270,7 @@ def call_for(
 ) -> Call:
     """The call that sends a message to the path for its kind. The response must have the same form.
 
-    This is the only way by which anything leaves a device over a network, and it takes messages only.
+    Anything that leaves a device over a network leaves through this function, and it takes messages only.
     """
     path = PATHS.get(type(message))
     if path is None:

@@ -5,7 +5,7 @@ The owner of a device sets the limits. They act on public data only, and no offe
 
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from tacit.checks import finite, keep, member, positive, whole
@@ -100,7 +100,7 @@ class Overall:
     """
 
     radius: float  # L1 distance of features
-    budget: Budget = field(default_factory=lambda: replace(_DAILY))
+    budget: Budget = _DAILY
 
     def __post_init__(self) -> None:
         keep(self, radius=positive("radius", self.radius))

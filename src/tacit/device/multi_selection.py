@@ -58,7 +58,7 @@ Estimate = Callable[[NDArray[np.float64]], NDArray[Any]]
 class DeviceMultiSelection:
     """The signals of one device, and its picks. Without ``terms`` it has no budget: it picks, but cannot ask."""
 
-    def __init__(self, state: DeviceState, slots: "Slots", terms: Terms | None, scorer: Scorer | None) -> None:
+    def __init__(self, state: DeviceState, slots: Slots, terms: Terms | None, scorer: Scorer | None) -> None:
         self._state, self._slots, self._terms, self._scorer = state, slots, terms, scorer
         self._version = version_of(state.space)
         self._subject = f"{SIGNALS}{slots.refresh} {slots.per_period}"  # with the slots: they never change either

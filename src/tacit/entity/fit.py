@@ -219,7 +219,7 @@ def fit_model(
     rng: np.random.Generator,
     noise: Noise,
 ) -> LocalFit | BlendedFit:
-    """The entity's own fit with the shared model of a run, by whichever mechanism it came.
+    """The entity's own fit with the shared model of a run, for every mechanism.
 
     ``rng`` picks held-out cells and starts; ``noise`` draws the gate's noise-only control releases.
     """

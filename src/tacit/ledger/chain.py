@@ -39,7 +39,7 @@ def lane_of_digest(digest: bytes, lanes: int) -> int:
 
 
 def lanes_of(keys: Iterable[str], lanes: int) -> list[int]:
-    """The lanes of these accounts, in one order for all transactions, so that no two wait for each other."""
+    """The lanes of these accounts, in the same order in all transactions, which prevents deadlocks."""
     return sorted({lane_of(key, lanes) for key in set(keys)}) if lanes > 1 else [0]
 
 
@@ -141,7 +141,7 @@ def as_datetime(at: int) -> datetime:
 
 
 def as_text(at: int) -> str:
-    """A time as ISO 8601 with all digits, so that equal texts are equal times."""
+    """A time as ISO 8601 with all digits: texts are equal if and only if the times are."""
     return as_datetime(at).isoformat(timespec="microseconds")
 
 

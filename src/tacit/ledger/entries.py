@@ -12,17 +12,15 @@ from tacit.errors import GuaranteeRefused, InvalidParameter, LedgerDamaged, Unkn
 from tacit.guarantees import Guarantee
 from tacit.ledger.budgets import NOTHING_SPENT, Cost, Statement, Terms, allowance, price, stated
 from tacit.ledger.chain import digest
-from tacit.ledger.stores.interface import RELEASES, SUBJECTS, Query, Reader, Row, Writer
+from tacit.ledger.stores.interface import ENTRIES, RELEASES, SUBJECTS, Query, Reader, Row, Writer
 
 BOOK = "privacy"
 
 SUBJECT = Query(f"{SUBJECTS.select} WHERE name = ?", ("text",))
 TEXT = Query("SELECT text FROM texts WHERE digest = ?", ("bytes",))
 LINK = Query("SELECT link FROM entries WHERE number = ?", ("int",))
-_ENTRY = (
-    "SELECT e.number, e.subject, e.release_id, e.at, e.guarantee, e.amount, e.delta, e.unprotected, e.total, e.total_delta, "
-    "e.total_unprotected, e.windowed, e.link, p.link"  # an entry, and the link before it
-)
+ENTRY_COLUMNS = ", ".join(f"e.{column}" for column in ENTRIES.columns)
+_ENTRY = f"SELECT {ENTRY_COLUMNS}, p.link"  # an entry, and the link before it
 _BEFORE = "LEFT JOIN entries p ON p.number = e.number - ?"  # the number of lanes
 CHARGE = Query(  # the lanes, the subject, the release id
     f"{_ENTRY}, r.content, r.seal FROM subjects s JOIN entries e ON e.subject = s.number {_BEFORE} "
@@ -97,14 +95,14 @@ def link_of_enrolment(link: bytes, name: str) -> bytes:
 
 
 def read_subject(name: str, row: Row | None) -> Row:
-    """The row that SUBJECT found, without its seal. Raises if there is none, or if it is not as it was written."""
+    """The row that SUBJECT found, without its seal. Raises if there is none, or if it was altered."""
     if row is None:
         raise unknown_subject()
     return SUBJECTS.unsealed((row[0], name, *row[2:]))  # with the name that was asked for: an index may lead astray
 
 
 def read_charge(row: Row) -> Entry:
-    """A charge with the link before it. Raises LedgerDamaged if it is not as it was written."""
+    """A charge with the link before it. Raises LedgerDamaged if it was altered."""
     *entry, link, before = row
     if type(entry[4]) is not bytes or type(before) is not bytes or link_of_charge(before, *entry) != link:
         raise LedgerDamaged("an entry does not match its link. Run `tacit ledger check`, then restore a backup.")
@@ -195,10 +193,7 @@ class PriceList:
         new = Price(price(guarantee, terms), digest(text), text)
         if len(self._prices) >= _MOST:
             self._prices.clear()
-        self._prices[id(guarantee), key] = (
-            guarantee,
-            new,
-        )  # the guarantee is kept, so that no other object gets its id
+        self._prices[id(guarantee), key] = guarantee, new  # while it is kept, no other object gets its id
         return new
 
 
@@ -208,7 +203,7 @@ def canonical_text(value: dict[str, Any]) -> str:
 
 
 def read_terms(reader: Reader | Writer, key: bytes) -> Terms:
-    """The terms of this digest. Raises LedgerDamaged if they are not as they were written."""
+    """The terms of this digest. Raises LedgerDamaged if they were altered."""
     try:
         return Terms.from_json(json.loads(_read_text(reader, key)))
     except (ValueError, InvalidParameter) as problem:
@@ -218,7 +213,7 @@ def read_terms(reader: Reader | Writer, key: bytes) -> Terms:
 
 
 def read_guarantee(reader: Reader | Writer, key: bytes) -> Guarantee:
-    """The guarantee of this digest. Raises LedgerDamaged if it is not as it was written."""
+    """The guarantee of this digest. Raises LedgerDamaged if it was altered."""
     try:
         return Guarantee.from_json(json.loads(_read_text(reader, key)))
     except (ValueError, InvalidParameter) as problem:

@@ -192,7 +192,7 @@ class ImpressionLedger(Ledger):
         lanes, keys = self._store.lanes, [report.keys for report in reports]
         with (
             refusing_hidden_rows(),
-            self._store.write(BOOK, self._lanes_of(key for own in keys for key in own)) as writer,
+            self._store.write(BOOK, self._lanes_of(key for slots in keys for key in slots)) as writer,
         ):
             return commit_settlements(writer, lanes, self._moment(), reports, keys)
 
@@ -202,7 +202,7 @@ class ImpressionLedger(Ledger):
             return commit_engagements(writer, self._store.lanes, self._moment(), engaged, ids)
 
     def _lanes_of(self, ids: Iterable[bytes]) -> list[int]:
-        """In one order for all transactions, so that no two wait for each other."""
+        """In the same order in all transactions, which prevents deadlocks."""
         return sorted({lane_of_digest(id, self._store.lanes) for id in ids})
 
 

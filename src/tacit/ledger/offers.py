@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha256
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, LedgerUnavailable, TacitError
@@ -94,7 +94,7 @@ def commit_offers(
 
 
 def read_offer(id: bytes, row: Row) -> OfferTerms:
-    """The offer that OFFER found. Raises LedgerDamaged if it is not as it was written."""
+    """The offer that OFFER found. Raises LedgerDamaged if it was altered."""
     _, content, expires = OFFERS.unsealed((id, *row))
     _, slots, prices = json.loads(content)
     return OfferTerms(dict(prices), slots, expires)
@@ -158,29 +158,26 @@ def commit_settlements(
 ) -> list[Settlement | TacitError]:
     """The outcome of each report, in order; ``keys`` are those of its slots. The caller's transaction makes it durable."""
     # One slot more than was reported: a report that leaves out the last item is a different report.
-    asked_for = [(*own, slot_key(report.token, len(own))) for report, own in zip(reports, keys, strict=True)]
-    impressions = writer.ask(REPORTED, [(key,) for own in asked_for for key in own])
-    offers = writer.ask(OFFER, [(own[0],) for own in keys])
-    accounts_needed = (
-        (item, lane_of_digest(key, lanes))
-        for report, own in zip(reports, keys, strict=True)
-        for item, key in zip(report.items, own, strict=True)
-    )
-    tally = Tally(writer, lanes, moment, accounts_needed)
+    keys_and_next = [(*slots, slot_key(report.token, len(slots))) for report, slots in zip(reports, keys, strict=True)]
+    impressions = writer.ask(REPORTED, [(key,) for slots in keys_and_next for key in slots])
+    offers = writer.ask(OFFER, [(slots[0],) for slots in keys])
+    accounts_needed = [
+        [(item, lane_of_digest(key, lanes)) for item, key in zip(report.items, slots, strict=True)]
+        for report, slots in zip(reports, keys, strict=True)
+    ]
+    tally = Tally(writer, lanes, moment, chain.from_iterable(accounts_needed))
     stored = iter(impressions())
     outcomes: list[Settlement | TacitError] = []
-    for report, own, offer in zip(reports, asked_for, offers(), strict=True):
-        earlier = [next(stored) or tally.fresh.get(key) for key in own]
-        accounts = [
-            tally.accounts[item, lane_of_digest(key, lanes)] for item, key in zip(report.items, own[:-1], strict=True)
-        ]
+    for report, slots, needed, offer in zip(reports, keys_and_next, accounts_needed, offers(), strict=True):
+        earlier = [next(stored) or tally.fresh.get(key) for key in slots]
+        accounts = [tally.accounts[account] for account in needed]
         usable = [account for account in accounts if isinstance(account, ItemAccount)]
         if len(usable) < len(accounts):
             outcomes.append(next(account for account in accounts if isinstance(account, LedgerDamaged)))
         elif any(row is not None for row in earlier):
             outcomes.append(_repeated_settlement(earlier, usable))
         else:
-            outcomes.append(_settle(tally, report, own, offer, usable))
+            outcomes.append(_settle(tally, report, slots, offer, usable))
     tally.write()
     late = outcomes.count(Settlement.EXPIRED)
     if late:
@@ -253,7 +250,9 @@ class Batched:
 
     def lanes(self, lanes: int) -> list[int]:
         """The lanes of its impressions, and one for the batch itself."""
-        return sorted({lane_of(f"{self.batch}\n{self.group}", lanes)} | {key[0] % lanes for key in self.keys})
+        return sorted(
+            {lane_of(f"{self.batch}\n{self.group}", lanes)} | {lane_of_digest(key, lanes) for key in self.keys}
+        )
 
     def fault(self) -> str | None:
         """Why the batch cannot be settled; None if it can."""

@@ -18,7 +18,7 @@ from tacit.ledger.tally import ItemTotal, totals
 
 @dataclass(frozen=True, slots=True)
 class PastCharge:
-    """One charge of a subject, as it was made."""
+    """One charge of a subject."""
 
     lane: int
     position: int  # in its lane, as findings name it

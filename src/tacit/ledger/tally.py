@@ -184,8 +184,8 @@ def total_of(reader: Reader, item: str) -> ItemTotal:
 def totals(reader: Reader) -> Iterator[ItemTotal]:
     """All items' totals, one at a time, in the store's order of names."""
     accounts = map(ACCOUNTS.unsealed, reader.stream(f"{ACCOUNTS.select} ORDER BY item, lane"))
-    for item, own in groupby(accounts, key=lambda account: account[1]):
-        yield _added(item, (account[3:] for account in own))
+    for item, of_item in groupby(accounts, key=lambda account: account[1]):
+        yield _added(item, (account[3:] for account in of_item))
 
 
 def statement_over(reader: Reader, first_day: date, last_day: date) -> ImpressionStatement:
@@ -198,7 +198,7 @@ def statement_over(reader: Reader, first_day: date, last_day: date) -> Impressio
         "JOIN accounts a ON a.number = s.account ORDER BY a.item",
         (first, last),
     )
-    items = (_added(item, (row[1:] for row in own)) for item, own in groupby(rows, key=lambda row: row[0]))
+    items = (_added(item, (row[1:] for row in of_item)) for item, of_item in groupby(rows, key=lambda row: row[0]))
     return ImpressionStatement(first_day, last_day, tuple(items))
 
 

@@ -236,14 +236,14 @@ class Transaction:
         starts = [[budget.start(row.lane.at) for budget in row.allowance.terms.budgets] for row in subjects]
         keys = [
             (self._lanes, subject.number, start)
-            for subject, own in zip(subjects, starts, strict=True)
-            for start in own
+            for subject, its_starts in zip(subjects, starts, strict=True)
+            for start in its_starts
             if start != BEFORE_ALL
         ]
         rows = iter(self._writer.ask(SPENT_BEFORE, keys)())
         damaged: dict[str, TacitError] = {}
-        for subject, own in zip(subjects, starts, strict=True):
-            entries = [(None if start == BEFORE_ALL else next(rows), start) for start in own]
+        for subject, its_starts in zip(subjects, starts, strict=True):
+            entries = [(None if start == BEFORE_ALL else next(rows), start) for start in its_starts]
             try:
                 subject.look_back(tuple(spent_before(row, subject.number, start) for row, start in entries))
             except LedgerDamaged as problem:
@@ -336,7 +336,7 @@ def _repeated_charge(row: Row | None, new: tuple[Receipt, Price] | None, price: 
         receipt, key = new[0]._replace(fresh=False), new[1].digest
     else:
         try:
-            entry, stored = read_release(row or ())  # exactly one of them is set
+            entry, stored = read_release(row or ())  # exactly one of row and new is set
         except LedgerDamaged as problem:
             return problem
         receipt, key = Receipt(entry.number, entry.at, entry.cost, False, stored), entry.guarantee

@@ -62,12 +62,12 @@ class LedgerTable:
         return sha256(self.seal(*content)).digest()[:8]
 
     def is_sealed(self, row: Row) -> bool:
-        """Whether a row is as it was written. The types count: a text may look like the hexadecimal of bytes."""
+        """Whether a row is unaltered. The types count: a text may look like the hexadecimal of bytes."""
         *content, seal = row
         return [*map(type, row)] == self._types and sha256(self.seal(*content)).digest()[:8] == seal
 
     def unsealed(self, row: Row) -> Row:
-        """A row without its seal. Raises LedgerDamaged if the row is not as it was written."""
+        """A row without its seal. Raises LedgerDamaged if the row was altered."""
         if not self.is_sealed(row):
             raise LedgerDamaged(
                 f"{self.noun} is not what was written. Run `tacit ledger check`, then restore a backup."
@@ -397,7 +397,7 @@ def tip_row(book: str, lane: int, tip: Tip) -> Row:
 
 
 def read_tip(book: str, lane: int, row: Row | None) -> Tip:
-    """The end of a lane, from its position, link, time and seal. Raises LedgerDamaged if it is not as it was written."""
+    """The end of a lane, from its position, link, time and seal. Raises LedgerDamaged if it was altered."""
     if row is None or not LANES.is_sealed((book, lane, *row)):
         raise LedgerDamaged(
             f"the end of lane {lane} is not what was written. Run `tacit ledger check`, then restore a backup."

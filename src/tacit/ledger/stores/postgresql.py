@@ -52,7 +52,7 @@ _STREAMS = count(1)  # names of cursors; none is used twice
 _UPDATED = {LANES.name, SUBJECTS.name, ACCOUNTS.name, DISPLAYS.name}
 # Held by the one process that creates or migrates a ledger.
 _ALONE = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'tacit', 'big')})".encode()
-_LOCK = (  # in one order for all transactions, so that no two wait for each other
+_LOCK = (  # in the same order in all transactions, which prevents deadlocks
     b"SELECT lane, position, link, at, seal FROM lanes WHERE book = $1 AND lane = ANY($2) ORDER BY lane FOR UPDATE"
 )
 
@@ -111,7 +111,7 @@ class PostgresqlStore:
     @contextmanager
     def read(self) -> Iterator["PostgresqlReader"]:
         with named(self._address):
-            session = self._spare_session()  # its own, so that a long export holds up no charge
+            session = self._spare_session()  # of its own: a long export must not delay charges
             try:
                 session.send(b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
                 yield PostgresqlReader(session, self._address)
@@ -129,10 +129,6 @@ class PostgresqlStore:
             self._session.close()
             while self._spare:
                 self._spare.pop().close()
-
-    def after_fork(self) -> None:
-        """Called in a forked child: the thread that held the lock is in the parent."""
-        self._lock = threading.Lock()
 
     def _own_session(self) -> Session:
         self._require_open()
@@ -173,7 +169,7 @@ _stores: "WeakSet[PostgresqlStore]" = WeakSet()
 
 def _after_fork() -> None:
     for store in list(_stores):
-        store.after_fork()
+        store._lock = threading.Lock()  # the thread that held the old one is in the parent
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -228,7 +224,8 @@ class PostgresqlWriter:
         return _ask(self._session, query, keys)
 
     def insert(self, table: LedgerTable, rows: Sequence[Row], *, unless_there: bool = False) -> None:
-        # A transaction in another lane may insert the same rows, and one then waits for the other: so in one order, as with lanes.
+        # A transaction in another lane may insert the same rows, and one then waits for the other. The same order in all
+        # transactions prevents deadlocks, as it does for lanes.
         ordered = sorted(rows) if unless_there else rows
         statement = insert(table, many=len(rows) > 1, unless_there=unless_there)
         self._write(statement, table.columns.values(), ordered)

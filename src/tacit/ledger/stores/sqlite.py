@@ -31,6 +31,8 @@ _TIP = "SELECT position, link, at, seal FROM lanes WHERE book = ? AND lane = ?"
 class SqliteStore:
     """A ledger in one SQLite file. Safe to share among threads; a forked process gets a connection of its own."""
 
+    optimistic = True  # a look-up is a call from Python for every row
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.lock = threading.Lock()
@@ -45,8 +47,6 @@ class SqliteStore:
         """Creates a new ledger, whole or not at all. Raises LedgerExists if the file exists."""
         create(Path(path), starting_rows(lanes))
         return cls(path)
-
-    optimistic = True  # a look-up is a call from Python for every row
 
     @property
     def ledger(self) -> str:
@@ -64,7 +64,7 @@ class SqliteStore:
         self._require_open()
         self.require_same_file()
         with named(self.path):
-            connection = connect(self.path, mode="rw")  # its own, so that a long export holds up no charge
+            connection = connect(self.path, mode="rw")  # of its own: a long export must not delay charges
             self._readers.add(id(connection))
             try:
                 connection.execute("BEGIN")

@@ -16,7 +16,7 @@ from tacit.errors import InvalidParameter, LedgerDamaged, LedgerError
 from tacit.ledger.book import check_head
 from tacit.ledger.chain import Head, digest
 from tacit.ledger.entries import BOOK as PRIVACY
-from tacit.ledger.entries import TEXT
+from tacit.ledger.entries import ENTRY_COLUMNS, TEXT
 from tacit.ledger.records import DisplayState
 from tacit.ledger.stores import Target, open_store
 from tacit.ledger.stores.interface import (
@@ -50,8 +50,7 @@ _BATCH = 2_000  # rows between two questions to the store
 _MOST_TEXTS = 20_000
 _MOST_BYTES = 32 * 1024 * 1024  # of stored releases in memory, or one of them if that is larger
 _ENTRIES = (
-    "SELECT e.number, e.subject, e.release_id, e.at, e.guarantee, e.amount, e.delta, e.unprotected, e.total, e.total_delta, "
-    "e.total_unprotected, e.windowed, e.link, s.name FROM entries e LEFT JOIN subjects s ON s.number = e.number ORDER BY e.number"
+    f"SELECT {ENTRY_COLUMNS}, s.name FROM entries e LEFT JOIN subjects s ON s.number = e.number ORDER BY e.number"
 )
 _LANES = "SELECT lane, position, link, at, seal FROM lanes WHERE book = ?"
 _RELEASES = (
@@ -239,7 +238,7 @@ class _Texts:
 
 
 def _is_intact(table: LedgerTable, row: Row) -> bool:
-    """Whether a row of a table beside the books is as it was written, and holds what such a row holds."""
+    """Whether a row of a table beside the books is unaltered, and holds what such a row holds."""
     if table is CLOSED:
         return type(row[0]) is str and row[0].isprintable() and row[0] != ""
     if not table.is_sealed(row):

@@ -111,31 +111,39 @@ class LaneVerifier:
         # None after an entry that could not be read: the next one cannot be linked to it.
         self.link: list[bytes | None] = [genesis(ledger, book, lane, lanes) for lane in range(lanes)]
         self.at = [0] * lanes
+        self._located = 0, 0
         self._noted: list[tuple[int, str]] = [(0, "")] * lanes
         if head is not None:
             self._note_head(ledger, head)
 
-    def place(self, number: int) -> tuple[int, int, bytes | None]:
-        """The lane and position of an entry, and the link before it. Entries come in the order of their numbers."""
+    def locate(self, number: int) -> tuple[int, int]:
+        """The lane and position of an entry, which ``note`` then names."""
         position, lane = divmod(number, self.lanes)
+        self._located = lane, position
+        return self._located
+
+    def note(self, problem: str) -> None:
+        """Adds a finding about the entry that was located last."""
+        self._notes.add(self.book, problem, *self._located)
+
+    def link_before(self, lane: int, position: int) -> bytes | None:
+        """The link before the next entry, or None if it is unknown. Entries come in the order of their numbers."""
         if position == self.position[lane] + 1:
-            return lane, position, self.link[lane]
-        self._notes.add(
-            self.book, f"this entry follows entry {self.position[lane]:,}: entries in between are lost.", lane, position
-        )
-        return lane, position, None
+            return self.link[lane]
+        self.note(f"this entry follows entry {self.position[lane]:,}: entries in between are lost.")
+        return None
 
     def advance(self, lane: int, position: int, link: bytes, at: int) -> None:
         """Takes an entry as the new end of its lane."""
         if at < self.at[lane]:
-            self._notes.add(self.book, "time goes back at this entry.", lane, position)
+            self.note("time goes back at this entry.")
         self.position[lane], self.link[lane], self.at[lane] = position, link, at
         if position == self._noted[lane][0] and link.hex() != self._noted[lane][1]:
-            self._notes.add(self.book, "this entry is not the one in the noted head: it was rewritten.", lane, position)
+            self.note("this entry is not the one in the noted head: it was rewritten.")
 
     def unreadable(self, lane: int, position: int) -> None:
         """Continues after an entry that cannot be read."""
-        self._notes.add(self.book, "the values of this entry are of the wrong kind.", lane, position)
+        self.note("the values of this entry are of the wrong kind.")
         self.position[lane], self.link[lane] = position, None
 
     def reaches_head(self) -> None:
@@ -300,16 +308,15 @@ class PrivacyVerifier:
         self.chain = LaneVerifier(PRIVACY, ledger, lanes, notes, head)
         self.entries = self.subjects = 0
         self.subject_sums: dict[int, SubjectSum] = {}  # by the number of the entry that enrolled the subject
-        self._texts, self._notes, self._counting = texts, notes, counting
-        self._place = 0, 0  # lane and position, for findings
+        self._texts, self._counting, self._note = texts, counting, self.chain.note
         self._agreed: dict[bytes, Allowance | None] = {}
         self._prices: dict[tuple[bytes, bytes], Cost | None] = {}
 
     def entry(self, entry: tuple[Any, ...], name: str | None) -> None:
         """The next entry, in the order of its columns; ``name`` is the subject's if the entry enrols one."""
         self.entries += 1
-        lane, position, before = self.chain.place(entry[0])
-        self._place = lane, position
+        lane, position = self.chain.locate(entry[0])
+        before = self.chain.link_before(lane, position)
         if tuple(map(type, entry)) != _ENTRY or not (_printable(entry[2]) and (name is None or _printable(name))):
             self.chain.unreadable(lane, position)
             return
@@ -330,8 +337,7 @@ class PrivacyVerifier:
 
     def subject(self, row: tuple[Any, ...]) -> None:
         """A stored subject, in the order of the columns, once all entries have been seen."""
-        position, lane = divmod(row[0], self.chain.lanes)
-        self._place = lane, position
+        self.chain.locate(row[0])
         subject_sum = self.subject_sums.pop(row[0], None)
         if subject_sum is None:
             self._note("there is a stored subject that no entry enrolled.")
@@ -368,7 +374,7 @@ class PrivacyVerifier:
         self.subjects += 1
         if name is None:
             self._note("the subject that this entry enrols is lost.")
-        elif not 0 < len(name) <= MOST_CHARACTERS or lane_of(name, self.chain.lanes) != self._place[0]:
+        elif not _is_name(name) or lane_of(name, self.chain.lanes) != number % self.chain.lanes:
             self._note("the subject that this entry enrols does not belong here.")
         if key not in self._agreed:
             self._agreed[key] = self._read_terms(key)
@@ -383,7 +389,7 @@ class PrivacyVerifier:
 
     def _charge(self, entry: tuple[Any, ...], linked: bool) -> None:
         subject_sum = self.subject_sums.get(entry[1])
-        if subject_sum is None or entry[1] % self.chain.lanes != self._place[0]:
+        if subject_sum is None or entry[1] % self.chain.lanes != entry[0] % self.chain.lanes:
             self._note("this entry charges a subject that was not enrolled before it in its lane.")
             return
         if len(entry[2]) > MOST_CHARACTERS:
@@ -448,9 +454,6 @@ class PrivacyVerifier:
             raise ValueError
         return text
 
-    def _note(self, problem: str) -> None:
-        self._notes.add(PRIVACY, problem, *self._place)
-
 
 def _printable(text: object) -> bool:
     """Whether a link can be formed over a text: it has no line break and no half character."""
@@ -474,15 +477,14 @@ class ImpressionVerifier:
     def __init__(self, ledger: str, lanes: int, notes: Notes, *, head: Head | None = None) -> None:
         self.chain = LaneVerifier(IMPRESSIONS, ledger, lanes, notes, head)
         self.impressions = 0
-        self._notes = notes
+        self._note = self.chain.note
         self._accounts: dict[int, _ItemSum] = {}  # by the number of the impression that opened it
-        self._place = 0, 0
 
     def impression(self, row: tuple[Any, ...], item: str | None) -> None:
         """The next impression, in the order of its columns, and the item of its account."""
         self.impressions += 1
-        lane, position, before = self.chain.place(row[0])
-        self._place = lane, position
+        lane, position = self.chain.locate(row[0])
+        before = self.chain.link_before(lane, position)
         if tuple(map(type, row)) != _IMPRESSION or not (row[1] and (item is None or _is_name(item))):
             self.chain.unreadable(lane, position)
             return
@@ -510,8 +512,7 @@ class ImpressionVerifier:
 
     def account(self, row: tuple[Any, ...]) -> None:
         """A stored account, in the order of the columns, once all impressions have been seen."""
-        position, lane = divmod(row[0], self.chain.lanes)
-        self._place = lane, position
+        lane, _ = self.chain.locate(row[0])
         summed = self._accounts.pop(row[0], None)
         if summed is None:
             self._note("there is a stored account that no entry opened.")
@@ -534,9 +535,6 @@ class ImpressionVerifier:
             total.micros += summed.micros
         return tuple(ItemTotal(item, total.impressions, total.micros) for item, total in sorted(added.items()))
 
-    def _note(self, problem: str) -> None:
-        self._notes.add(IMPRESSIONS, problem, *self._place)
-
 
 def _is_name(text: object) -> bool:
-    return type(text) is str and 0 < len(text) <= MOST_CHARACTERS and text.isprintable()
+    return type(text) is str and text.isprintable() and 0 < len(text) <= MOST_CHARACTERS
