@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.device.private_selection import code_of_name
 from tacit.errors import InvalidMessage, UnknownName
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise
 from tacit.messages import values
@@ -68,11 +67,6 @@ class RemoteCatalogue:
             GenreProfile(flags, liked_from),
             names,
         )
-
-    def title(self, item: str) -> str:
-        """The title of an item of an offer, or its id if the catalogue does not have the item."""
-        code = code_of_name(self.items, item)
-        return item if code is None else self.items.title(code)
 
     def __repr__(self) -> str:
         return f"RemoteCatalogue({len(self.items):,} items, {self.space.dimension} features)"

@@ -104,8 +104,6 @@ class BaseClient:
 
     def titles(self, items: Iterable[int | str] | Choice) -> tuple[str, ...]:
         """The titles of picked items, by their ids, or of a choice."""
-        if isinstance(items, Choice):
-            return tuple(self.catalogue.title(item) for item in items.items)
         return self._conversation.device.titles(items)
 
     def readings(

@@ -158,7 +158,7 @@ class Device:
         return self._multi_selection.pick(reply, t)
 
     def titles(self, items: Iterable[int | str] | Choice) -> tuple[str, ...]:
-        """The titles of picked items, by their ids, or of a choice."""
+        """The titles of picked items, by their ids, or of a choice. An item of an offer without a title here keeps its id."""
         if isinstance(items, Choice):  # a candidate's id is a text, even if the store's ids are numbers
             codes = [(item, code_of_name(self.items, item)) for item in items.items]
             return tuple(item if code is None else self.items.title(code) for item, code in codes)

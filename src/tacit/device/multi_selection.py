@@ -56,7 +56,10 @@ Estimate = Callable[[NDArray[np.float64]], NDArray[Any]]
 
 
 class DeviceMultiSelection:
-    """The signals of one device, and its picks. Without ``terms`` it has no budget: it picks, but cannot ask."""
+    """The signals of one device, and its picks: ``Device`` says what each method promises.
+
+    Without ``terms`` it has no budget: it picks, but cannot ask.
+    """
 
     def __init__(self, state: DeviceState, slots: Slots, terms: Terms | None, scorer: Scorer | None) -> None:
         self._state, self._slots, self._terms, self._scorer = state, slots, terms, scorer
@@ -75,10 +78,6 @@ class DeviceMultiSelection:
             ) from None
 
     def ask(self, eta: Eta) -> Signal:
-        """The signal of the current slot: drawn and charged at the first call, the same bytes after that.
-
-        If the budget is spent, you get an older signal with this eta, or else one that says nothing about the user.
-        """
         state, exact, budget = self._state, exact_eta(eta), self._require_terms().budgets[0]
         mechanism = mechanism_of(state.space, exact)
         guarantee = state.promise(mechanism.guarantee)
@@ -124,12 +123,10 @@ class DeviceMultiSelection:
         return Signal.nothing(state.space.dimension, exact, mechanism.grid_bits)
 
     def request(self, k: int, t: int, eta: Eta) -> Request:
-        """The signal of the current slot, in a request for a slate of k items, of which the device will take t."""
         empty = Request(Signal.nothing(self._state.space.dimension, exact_eta(eta)), k, t)  # checks k and t first
         return replace(empty, signal=self.ask(eta))
 
     def pick(self, reply: Reply, t: int) -> tuple[int | str, ...]:
-        """The ids of the t best items of a slate at the true features, best first; all of them if the slate has fewer."""
         state = self._state
         codes = codes_of(reply, state.items)
         estimate = estimator(reply, codes, state.space.dimension, self._scorer)
@@ -141,7 +138,6 @@ class DeviceMultiSelection:
     def readings(
         self, eta: Eta, population: NDArray[Any] | None, genres: int | None, rng: np.random.Generator | None
     ) -> "Readings":
-        """The guarantee of one signal in plain numbers: private, because some of them follow from the profile."""
         state, exact = self._state, exact_eta(eta)
         guarantee = state.promise(mechanism_of(state.space, exact).guarantee)
         rng = np.random.default_rng(0) if rng is None else rng

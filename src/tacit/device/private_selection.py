@@ -139,7 +139,10 @@ class PrivateScorer(Protocol):
 
 
 class DevicePrivateSelection:
-    """Choices, reports and clicks of one device. ``scorer`` is None if it has no private model to choose by."""
+    """Choices, reports and clicks of one device: ``Device`` says what each method promises.
+
+    ``scorer`` is None if the device has no private model to choose by.
+    """
 
     def __init__(self, state: DeviceState, scorer: PrivateScorer | None) -> None:
         self._state, self._scorer = state, scorer
@@ -208,27 +211,22 @@ class DevicePrivateSelection:
         return Choice.of(displays.choose(server, offer.token, items, offer.expires, choice.extra()))
 
     def shown(self, choice: Choice) -> Impression:
-        """Marks the choice as shown, durably, and then returns the impression that may leave."""
         if not isinstance(choice, Choice):
             raise InvalidParameter("shown takes a Choice. If device.choose(offer) gave None, show nothing.")
         choice.impression()  # raises for a choice whose report is shuffled
         return Choice.of(self._state.displays.mark_shown(choice.server, choice.token)).impression()
 
     def shuffled_report(self, choice: Choice, token: str | None) -> ShuffledReport:
-        """``shown`` for an offer of a batch."""
         stored = Choice.of(self._state.displays.mark_shown(choice.server, choice.token))
         return self._with_token(stored, token).shuffled()
 
     def pending(self, server: str) -> list[Impression]:
-        """The impressions that were shown and have no final answer."""
         return [choice.impression() for choice in self._unreported(server) if choice.batch is None]
 
     def pending_reports(self, server: str) -> list[ShuffledReport]:
-        """The shuffled reports that have no final answer."""
         return [choice.shuffled() for choice in self._unshuffled(server) if choice.report_token is not None]
 
     def settled(self, report: Choice | Impression | ShuffledReport | Engagement, outcome: str, server: str) -> None:
-        """Records the server's final answer to a report."""
         if not isinstance(report, Choice | Impression | ShuffledReport | Engagement):
             raise InvalidParameter("settled takes a Choice, an Impression, a ShuffledReport or an Engagement.")
         server = report.server if isinstance(report, Choice) else server_name(server)
@@ -254,12 +252,10 @@ class DevicePrivateSelection:
         return self._state.displays.consent(granted)
 
     def note_click(self, choice: Choice) -> None:
-        """Remembers a click, in memory."""
         self._state.obey_revocation()  # otherwise this click would be wiped with the earlier ones
         self._state.profile.click(choice.server, choice.token)
 
     def clicks_due(self, server: str) -> list[Engagement]:
-        """One randomised bit for every display under consent whose window is over, whether it was clicked or not."""
         state, server = self._state, server_name(server)
         now, window = state.clock(), state.limits.click_window
         displays = state.displays.shown(server) if self._reports_clicks() else []
@@ -274,7 +270,6 @@ class DevicePrivateSelection:
         return [bit for bit in bits if bit is not None]
 
     def clicked(self, shown: Choice | Impression, clicked: bool, server: str) -> Engagement | None:
-        """The randomised bit of one display, now."""
         if type(clicked) is not bool:
             raise InvalidParameter("clicked must be True or False.")
         return self._click(shown.server if isinstance(shown, Choice) else server_name(server), shown.token, clicked)
