@@ -82,14 +82,14 @@ class EntityAccount(Account[str, bytes]):
         return self.ledger.charged(self.subject, release_ids)
 
 
-def _pack(asked: str, drawn: bytes | None) -> bytes:
-    return json.dumps([asked, drawn is not None]).encode() + b"\n" + (drawn or b"")
+def _pack(request: str, drawn: bytes | None) -> bytes:
+    return json.dumps([request, drawn is not None]).encode() + b"\n" + (drawn or b"")
 
 
-def _unpack(kept: bytes, asked: str) -> bytes | None:
+def _unpack(kept: bytes, request: str) -> bytes | None:
     head, _, payload = kept.partition(b"\n")
     answered, was_drawn = json.loads(head)
-    if answered != asked:
+    if answered != request:
         raise OtherRequest
     return payload if was_drawn is True else None
 

@@ -1,7 +1,7 @@
 """The account of a party in its ledger: agree on terms, charge, draw, keep, and send the same bytes again.
 
     account = Account.agree("curator.db", "users", Proposal(Budget(epsilon=1.0)), wording=SLATES, encoding=ENCODING)
-    content = account.release(release_id, asked, guarantee, draw)
+    content = account.release(release_id, request, guarantee, draw)
 
 A curator and an entity keep one. Each brings its own words (`Wording`) and its own bytes (`Encoding`); the order of the steps is
 here, once. A device calls `PrivacyLedger.release` itself: an account uses up the id of a failed draw, and a device must be able to
@@ -38,7 +38,7 @@ from tacit.ledger.privacy import MOST_BYTES, PrivacyLedger
 from tacit.ledger.stores import Target
 from tacit.ledger.transaction import Receipt
 
-Asked = TypeVar("Asked")
+Request = TypeVar("Request")
 Content = TypeVar("Content")
 
 _NOT_PLD = "releases of several kinds add up by 'basic' or 'zcdp' accounting, not by 'pld'."
@@ -60,20 +60,20 @@ class OtherRequest(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Encoding(Generic[Asked, Content]):
+class Encoding(Generic[Request, Content]):
     """How a party writes a release into the ledger, and reads it again.
 
-    ``pack`` takes what was asked and the bytes that were drawn, or None if drawing failed. ``unpack`` takes the kept bytes and what
-    is asked now. It returns the content, or None if drawing had failed; it raises `OtherRequest` if the bytes answer another
+    ``pack`` takes the request and the bytes that were drawn, or None if drawing failed. ``unpack`` takes the kept bytes and the
+    present request. It returns the content, or None if drawing had failed; it raises `OtherRequest` if the bytes answer another
     request, and ValueError if it cannot read them.
     """
 
-    pack: Callable[[Asked, bytes | None], bytes]
-    unpack: Callable[[bytes, Asked], Content | None]
+    pack: Callable[[Request, bytes | None], bytes]
+    unpack: Callable[[bytes, Request], Content | None]
 
 
 PLAIN: Encoding[None, bytes] = Encoding(lambda _, drawn: drawn or b"", lambda kept, _: kept or None)
-"""The drawn bytes as they are; no bytes if drawing failed. The release id alone says what was asked."""
+"""The drawn bytes as they are; no bytes if drawing failed. The release id alone stands for the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Proposal:
         return Terms.of(budgets, ONE_USER, accounting, unprotected=list(self.unprotected))
 
 
-class Account(Generic[Asked, Content]):
+class Account(Generic[Request, Content]):
     """One subject of a ledger, its terms, and its releases. Make one with `agree`.
 
     ``sent_again`` is True if the last release came from the ledger and was not drawn.
@@ -129,13 +129,13 @@ class Account(Generic[Asked, Content]):
         terms: Terms,
         *,
         wording: Wording,
-        encoding: Encoding[Asked, Content],
+        encoding: Encoding[Request, Content],
         clock: Clock = now,
-        own: bool = False,
+        owns_ledger: bool = False,
     ) -> None:
         self.ledger, self.subject, self.terms = ledger, subject, terms
         self.sent_again = False
-        self._wording, self._encoding, self._clock, self._own = wording, encoding, clock, own
+        self._wording, self._encoding, self._clock, self._owns_ledger = wording, encoding, clock, owns_ledger
         self._agreed = True
         self._require_new: Callable[[PrivacyLedger], None] | None = None
 
@@ -147,7 +147,7 @@ class Account(Generic[Asked, Content]):
         terms: Terms | Proposal,
         *,
         wording: Wording,
-        encoding: Encoding[Asked, Content],
+        encoding: Encoding[Request, Content],
         clock: Clock = now,
         head: Head | None = None,
         at_first_charge: bool = False,
@@ -167,17 +167,19 @@ class Account(Generic[Asked, Content]):
         proposal = terms if isinstance(terms, Proposal) else None
         if proposal is not None and proposal.budget is not None:
             proposal.terms(None)  # refuses wrong terms before it opens or creates a file
-        own = not isinstance(ledger, PrivacyLedger)
+        owns_ledger = not isinstance(ledger, PrivacyLedger)
         if not isinstance(ledger, PrivacyLedger):
             may_create = proposal is None or proposal.budget is not None
             ledger = open_ledger(ledger, may_create=may_create, head=head, clock=clock)
         try:
             earlier = known_terms(ledger, subject)
             agreed = terms if isinstance(terms, Terms) else terms.terms(earlier)
-            account = cls(ledger, subject, agreed, wording=wording, encoding=encoding, clock=clock, own=own)
+            account = cls(
+                ledger, subject, agreed, wording=wording, encoding=encoding, clock=clock, owns_ledger=owns_ledger
+            )
             account._begin(earlier is None, at_first_charge, require_new)
         except BaseException:
-            if own:
+            if owns_ledger:
                 ledger.close()
             raise
         return account
@@ -187,7 +189,7 @@ class Account(Generic[Asked, Content]):
         """The least delta of the budgets: what a release may use."""
         return min(budget.delta for budget in self.terms.budgets)
 
-    def release(self, release_id: str, asked: Asked, guarantee: Guarantee, draw: Callable[[], bytes]) -> Content:
+    def release(self, release_id: str, request: Request, guarantee: Guarantee, draw: Callable[[], bytes]) -> Content:
         """Charges, draws and keeps a release, or returns what was kept for this id before.
 
         An error while drawing may depend on private data, so nobody sees it, and the id is used up: if the id drew again, one
@@ -201,16 +203,16 @@ class Account(Generic[Asked, Content]):
             self.sent_again = False
             try:
                 with np.errstate(all="ignore"):  # the caller's setting must not turn drawn values into errors
-                    drawn = self._encoding.pack(asked, draw())
+                    drawn = self._encoding.pack(request, draw())
             except Exception:
-                return self._encoding.pack(asked, None)
-            return drawn if len(drawn) <= MOST_BYTES else self._encoding.pack(asked, None)
+                return self._encoding.pack(request, None)
+            return drawn if len(drawn) <= MOST_BYTES else self._encoding.pack(request, None)
 
         self._agree_now(guarantee)
         self.sent_again = True  # unless content() runs
         kept = self.ledger.release(self.subject, release_id, guarantee, content)
         try:
-            unpacked = self._encoding.unpack(kept, asked)
+            unpacked = self._encoding.unpack(kept, request)
         except OtherRequest:
             raise Conflict(self._wording.reused) from None
         except (TypeError, ValueError, RecursionError) as problem:
@@ -271,7 +273,7 @@ class Account(Generic[Asked, Content]):
 
     def close(self) -> None:
         """Closes the ledger, if this account opened it."""
-        if self._own:
+        if self._owns_ledger:
             self.ledger.close()
 
     def _begin(self, is_new: bool, at_first_charge: bool, require_new: Callable[[PrivacyLedger], None] | None) -> None:
@@ -314,22 +316,22 @@ class Account(Generic[Asked, Content]):
         for budget in self.terms.budgets:
             allowed = allowance(budget, self.terms)
             measure, digits = MEASURES[self.terms.accounting]
-            asked, most = cost.amount, allowed.amount
-            if asked <= most:
-                measure, digits, asked, most = "delta", DELTA_DIGITS, cost.delta, allowed.delta
-            if asked <= most:
+            requested, most = cost.amount, allowed.amount
+            if requested <= most:
+                measure, digits, requested, most = "delta", DELTA_DIGITS, cost.delta, allowed.delta
+            if requested <= most:
                 continue
             larger = "budget=Budget(epsilon, delta)"
             if self.terms.accounting is Accounting.BASIC:
                 epsilon = shown(max(cost.amount, allowed.amount), MEASURES[self.terms.accounting][1])
                 larger = f"budget=Budget({epsilon:f}, {float(shown(max(cost.delta, allowed.delta), DELTA_DIGITS))!r})"
             raise BudgetExhausted(
-                f"this release takes {shown(asked, digits):f} {measure}, and these users would be promised no more than {budget}. "
-                f"Nothing was agreed or charged. Ask for less; or agree a larger budget with the first release, {larger}, "
-                "on the command line --budget. The budget then stands for good.",
+                f"this release takes {shown(requested, digits):f} {measure}, and these users would be promised no more than "
+                f"{budget}. Nothing was agreed or charged. Ask for less; or agree a larger budget with the first release, "
+                f"{larger}, on the command line --budget. The budget then stands for good.",
                 measure=measure,
                 spent=shown(0, digits),
-                requested=shown(asked, digits),
+                requested=shown(requested, digits),
                 left=shown(most, digits),
                 budget=shown(most, digits),
                 renews=None,

@@ -102,8 +102,8 @@ class DisplayLedger(Ledger):
         """
         checked_name("a token", token, MOST_TOKEN)
         key = f"claim {sha256(token.encode()).hexdigest()[:32]}"  # no offer has such a token: it is not hexadecimal
-        mine = os.urandom(_CLAIM)
-        return self.choose(server, key, ("",), expires, mine).extra == mine
+        claim = os.urandom(_CLAIM)
+        return self.choose(server, key, ("",), expires, claim).extra == claim
 
     def find(self, server: str, token: str) -> Display | None:
         """The choice for this offer; None if there is none yet."""

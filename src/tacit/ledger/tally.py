@@ -218,9 +218,9 @@ def accounts_agree(reader: Reader) -> bool:
 
 def _added(item: str, sums: Iterable[Row]) -> ItemTotal:
     impressions = micros = 0
-    for some, their_micros in sums:
-        impressions += int(some)
-        micros += int(their_micros)  # PostgreSQL's sums are decimals
+    for count, owed in sums:
+        impressions += int(count)
+        micros += int(owed)  # PostgreSQL's sums are decimals
     return ItemTotal(item, impressions, micros)
 
 
