@@ -17,7 +17,7 @@ from typing import Generic, Self, TypeVar
 import numpy as np
 
 from tacit.checks import member
-from tacit.errors import BudgetExhausted, Conflict, InvalidParameter, LedgerDamaged, LedgerMissing, UnknownSubject
+from tacit.errors import Conflict, InvalidParameter, LedgerDamaged, LedgerMissing, UnknownSubject
 from tacit.guarantees import ONE_USER, Guarantee
 from tacit.ledger.budgets import (
     DELTA_DIGITS,
@@ -30,6 +30,7 @@ from tacit.ledger.budgets import (
     Terms,
     allowance,
     price,
+    shortfall,
     shown,
     stated,
 )
@@ -244,25 +245,13 @@ class Account(Generic[Request, Content]):
     def require_left(self, guarantees: Sequence[Guarantee]) -> None:
         """Raises BudgetExhausted if these releases do not fit into the budget together. Charges nothing."""
         needed = self.cost(guarantees)
-        measure, digits = MEASURES[self.terms.accounting]
         for window in self.statement().windows:
-            allowed = allowance(window.budget, self.terms)
-            for name, unit, amounts in (
-                (measure, digits, (window.spent.amount, needed.amount, window.left.amount, allowed.amount)),
-                ("delta", DELTA_DIGITS, (window.spent.delta, needed.delta, window.left.delta, allowed.delta)),
-            ):
-                spent, requested, left, budget = (shown(amount, unit) for amount in amounts)
-                if requested > left:
-                    raise BudgetExhausted(
-                        f"the run needs {requested:f} {name}; {left:f} of {budget:f} is left for these users ({window.budget}). "
-                        "Nothing was charged and nothing is sent.",
-                        measure=name,
-                        spent=spent,
-                        requested=requested,
-                        left=left,
-                        budget=budget,
-                        renews=None,
-                    )
+            short = shortfall(needed, window.spent, allowance(window.budget, self.terms), self.terms)
+            if short is not None:
+                raise short.error(
+                    f"the run needs {short.requested:f} {short.measure}; {short.left:f} of {short.budget:f} is left for these "
+                    f"users ({window.budget}). Nothing was charged and nothing is sent."
+                )
 
     def statement(self) -> Statement:
         """The guarantee that the subject has so far, what is spent, and what is left."""
@@ -315,26 +304,17 @@ class Account(Generic[Request, Content]):
         cost = price(guarantee, self.terms)
         for budget in self.terms.budgets:
             allowed = allowance(budget, self.terms)
-            measure, digits = MEASURES[self.terms.accounting]
-            requested, most = cost.amount, allowed.amount
-            if requested <= most:
-                measure, digits, requested, most = "delta", DELTA_DIGITS, cost.delta, allowed.delta
-            if requested <= most:
+            short = shortfall(cost, NOTHING_SPENT, allowed, self.terms)
+            if short is None:
                 continue
             larger = "budget=Budget(epsilon, delta)"
             if self.terms.accounting is Accounting.BASIC:
                 epsilon = shown(max(cost.amount, allowed.amount), MEASURES[self.terms.accounting][1])
                 larger = f"budget=Budget({epsilon:f}, {float(shown(max(cost.delta, allowed.delta), DELTA_DIGITS))!r})"
-            raise BudgetExhausted(
-                f"this release takes {shown(requested, digits):f} {measure}, and these users would be promised no more than "
+            raise short.error(
+                f"this release takes {short.requested:f} {short.measure}, and these users would be promised no more than "
                 f"{budget}. Nothing was agreed or charged. Ask for less; or agree a larger budget with the first release, "
-                f"{larger}, on the command line --budget. The budget then stands for good.",
-                measure=measure,
-                spent=shown(0, digits),
-                requested=shown(requested, digits),
-                left=shown(most, digits),
-                budget=shown(most, digits),
-                renews=None,
+                f"{larger}, on the command line --budget. The budget then stands for good."
             )
 
 

@@ -7,13 +7,14 @@ decimal that a person wrote exactly, and 0.1 three times is 0.3. Charges are rou
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tacit.checks import finite, keep, member, positive, probability
-from tacit.errors import GuaranteeRefused, InvalidGuarantee, InvalidParameter, MixedUnits
+from tacit.errors import BudgetExhausted, GuaranteeRefused, InvalidGuarantee, InvalidParameter, MixedUnits
 from tacit.guarantees import Guarantee, Neighbours, metric, pure, rho_for, rho_of, tight, times_within
 from tacit.guarantees.arithmetic import exactly, shown_up
 from tacit.guarantees.guarantee import COMPOSITION_PROOF, add_up
@@ -323,6 +324,32 @@ def allowance(budget: Budget, terms: Terms) -> Cost:
             f" under {terms.accounting} accounting."
         )
     return allowed
+
+
+class Shortfall(NamedTuple):
+    """Why a charge does not fit into a window of a budget, in exact decimals of ``measure``."""
+
+    measure: str
+    spent: Decimal
+    requested: Decimal
+    left: Decimal
+    budget: Decimal
+
+    def error(self, text: str, renews: datetime | None = None) -> BudgetExhausted:
+        """The error of this text with these figures."""
+        return BudgetExhausted(text, **self._asdict(), renews=renews)
+
+
+def shortfall(cost: Cost, spent: Cost, allowed: Cost, terms: Terms) -> Shortfall | None:
+    """Why ``cost`` does not fit into a window with these amounts; None if it fits."""
+    for (measure, digits), requested, used, most in (
+        (MEASURES[terms.accounting], cost.amount, spent.amount, allowed.amount),
+        (("delta", DELTA_DIGITS), cost.delta, spent.delta, allowed.delta),
+    ):
+        if used + requested > most:
+            left = max(0, most - used)  # a budget never shrinks, but nobody should see a negative amount
+            return Shortfall(measure, *(shown(amount, digits) for amount in (used, requested, left, most)))
+    return None
 
 
 @dataclass(frozen=True, slots=True)

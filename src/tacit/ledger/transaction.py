@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import NamedTuple, Self
 
-from tacit.errors import BudgetExhausted, Conflict, GuaranteeRefused, LedgerBehind, LedgerDamaged, TacitError
+from tacit.errors import Conflict, GuaranteeRefused, LedgerBehind, LedgerDamaged, TacitError
 from tacit.guarantees import Guarantee
-from tacit.ledger.budgets import BEFORE_ALL, DELTA_DIGITS, MEASURES, MOST, Budget, Cost, Period, shown
+from tacit.ledger.budgets import BEFORE_ALL, MOST, Cost, Period, shortfall
 from tacit.ledger.chain import Clock, LaneEnd, Tip, as_datetime, lane_of, lanes_of, new_tips
 from tacit.ledger.entries import (
     BOOK,
@@ -347,35 +347,21 @@ def _repeated_charge(row: Row | None, new: tuple[Receipt, Price] | None, price: 
 
 def _refusal(subject: SubjectRow, cost: Cost) -> TacitError:
     """Why a charge does not fit."""
-    terms = subject.allowance.terms
-    measure, digits = MEASURES[terms.accounting]
+    terms, total = subject.allowance.terms, Cost(subject.total, subject.delta, subject.unprotected)
     for budget, allowed, before in zip(terms.budgets, subject.allowance.budgets, subject.before, strict=True):
-        spent, spent_delta = subject.total - before.amount, subject.delta - before.delta
-        if spent + cost.amount > allowed.amount:
-            return _exhausted(budget, subject.lane.at, measure, digits, spent, cost.amount, allowed.amount)
-        if spent_delta + cost.delta > allowed.delta:
-            return _exhausted(budget, subject.lane.at, "delta", DELTA_DIGITS, spent_delta, cost.delta, allowed.delta)
+        short = shortfall(cost, total - before, allowed, terms)
+        if short is None:
+            continue
+        renewal = budget.renews(subject.lane.at)
+        renews = None if renewal is None else as_datetime(renewal)
+        until = "" if renews is None else f" until {renews:%-d %B %Y}, 00:00 UTC"
+        advice = "Ask for less, or wait" if budget.per is not Period.LIFETIME else "Ask for less"
+        return short.error(
+            f"a charge of {short.requested:f} {short.measure} was refused; {short.left:f} of {short.budget:f} is left for this "
+            f"subject{until} ({budget}). {advice}.",
+            renews,
+        )
     return GuaranteeRefused("the sum of all charges is beyond what can be counted. Enrol a new subject.")
-
-
-def _exhausted(
-    budget: Budget, at: int, measure: str, digits: int, spent: int, cost: int, allowed: int
-) -> BudgetExhausted:
-    renews = budget.renews(at)
-    left = shown(max(0, allowed - spent), digits)  # a budget never shrinks, but nobody should see a negative one
-    requested, whole = shown(cost, digits), shown(allowed, digits)
-    until = "" if renews is None else f" until {as_datetime(renews):%-d %B %Y}, 00:00 UTC"
-    advice = "Ask for less, or wait" if budget.per is not Period.LIFETIME else "Ask for less"
-    return BudgetExhausted(
-        f"a charge of {requested:f} {measure} was refused; {left:f} of {whole:f} is left for this subject{until} ({budget}). "
-        f"{advice}.",
-        measure=measure,
-        renews=None if renews is None else as_datetime(renews),
-        spent=shown(spent, digits),
-        requested=requested,
-        left=left,
-        budget=whole,
-    )
 
 
 def _rewritten(lane: int) -> LedgerDamaged:
