@@ -1,4 +1,10 @@
-"""The SQLite store, which is the default: one file, a write-ahead log, and every commit on the disk before it is acknowledged."""
+"""The SQLite store, which is the default: one file, a write-ahead log, and every commit on the disk before it is acknowledged.
+
+SQLite and forks: a child inherits SQLite's record of its locks, but not the locks. After the parent is gone, other processes
+change the file while the child believes it is locked, and the file may be damaged. So no connection may be open during a fork.
+Writers' connections are closed before a fork, when their transaction is over, and opened again when they are needed. A reader
+cannot be closed while somebody uses it; if one is open, the child may not use that file at all.
+"""
 
 import os
 import sqlite3
@@ -7,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+from weakref import WeakSet
 
 from tacit.errors import LedgerDamaged, LedgerUnavailable
 from tacit.ledger.chain import Tip
-from tacit.ledger.stores import sqlite_files
 from tacit.ledger.stores.interface import (
     LANES,
     AlreadyThere,
@@ -23,7 +29,7 @@ from tacit.ledger.stores.interface import (
     starting_rows,
     tip_row,
 )
-from tacit.ledger.stores.sqlite_files import connect, create, identity, insert, named, open_file, raise_named
+from tacit.ledger.stores.sqlite_files import connect, create, forbid, identity, insert, named, open_file, raise_named
 
 _TIP = "SELECT position, link, at, seal FROM lanes WHERE book = ? AND lane = ?"
 
@@ -40,7 +46,7 @@ class SqliteStore:
         self._readers: set[int] = set()
         self._connection: sqlite3.Connection | None = None
         self._origin = self._open()
-        sqlite_files.stores.add(self)
+        _stores.add(self)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, lanes: int) -> "SqliteStore":
@@ -88,6 +94,7 @@ class SqliteStore:
             self._drop()
 
     def pause(self) -> None:
+        """Waits for the running transaction, closes its connection, and blocks new ones until ``resume``."""
         self.lock.acquire()
         self._drop()
 
@@ -95,6 +102,7 @@ class SqliteStore:
         self.lock.release()
 
     def is_read(self) -> bool:
+        """Whether a reader is open."""
         return bool(self._readers)
 
     def _require_open(self) -> None:
@@ -117,6 +125,34 @@ class SqliteStore:
             raise LedgerUnavailable(
                 f"{self.path} is now another file than the one that was opened; nothing was charged. Open it again."
             )
+
+
+_stores: "WeakSet[SqliteStore]" = WeakSet()
+_one_fork_at_a_time = threading.Lock()
+_paused: list[SqliteStore] = []
+
+
+def _before_fork() -> None:
+    _one_fork_at_a_time.acquire()
+    for store in sorted(_stores, key=id):
+        store.pause()
+        _paused.append(store)
+
+
+def _in_parent() -> None:
+    while _paused:
+        _paused.pop().resume()
+    _one_fork_at_a_time.release()
+
+
+def _in_child() -> None:
+    for store in _paused:
+        if store.is_read():
+            forbid(store.path)
+    _in_parent()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
 class _Statements:

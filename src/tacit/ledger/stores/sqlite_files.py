@@ -1,20 +1,12 @@
-"""SQLite files of ledgers: created whole, opened with the right settings, copied while in use, and safe across forks.
-
-SQLite and forks: a child inherits SQLite's record of its locks, but not the locks. After the parent is gone, other processes
-change the file while the child believes it is locked, and the file may be damaged. So no connection may be open during a fork.
-Writers' connections are closed before a fork, when their transaction is over, and opened again when they are needed. A reader
-cannot be closed while somebody uses it; if one is open, the child may not use that file at all.
-"""
+"""SQLite files of ledgers: created whole, opened with the right settings, and copied while in use."""
 
 import os
 import sqlite3
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn
 from urllib.parse import quote
-from weakref import WeakSet
 
 from tacit.errors import LedgerDamaged, LedgerError, LedgerExists, LedgerMissing, LedgerUnavailable
 from tacit.files import OWNER_ONLY, draft_new, drafts_of
@@ -122,7 +114,7 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, Origin]:
 
 def connect(path: Path, *, mode: str) -> sqlite3.Connection:
     """A connection with the settings that a ledger needs."""
-    check_file(path)
+    _require_allowed(path)
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode={mode}",
         uri=True,
@@ -260,33 +252,17 @@ def _refuse_existing(path: Path) -> NoReturn:
     raise LedgerExists(f"{path} already holds a ledger. Open it, or name another file.")
 
 
-class Forkable(Protocol):
-    """A store with connections."""
-
-    path: Path
-
-    def pause(self) -> None:
-        """Waits for the running transaction, closes its connection, and blocks new ones."""
-        ...
-
-    def resume(self) -> None:
-        """Lets transactions begin again."""
-        ...
-
-    def is_read(self) -> bool:
-        """Whether a reader is open."""
-        ...
+_read_at_fork: set[tuple[int, int]] = set()  # files, by device and number
 
 
-stores: "WeakSet[Forkable]" = WeakSet()
-_one_fork_at_a_time = threading.Lock()
-_paused: list[Forkable] = []
-_forbidden: set[tuple[int, int]] = set()  # files, by device and number
+def forbid(path: Path) -> None:
+    """Refuses this file from now on: it was being read when this process was forked."""
+    if path.exists():
+        _read_at_fork.add(_identity(path))
 
 
-def check_file(path: Path) -> None:
-    """Refuses a file that was being read when this process was forked."""
-    if _forbidden and path.exists() and _identity(path) in _forbidden:
+def _require_allowed(path: Path) -> None:
+    if _read_at_fork and path.exists() and _identity(path) in _read_at_fork:
         raise LedgerUnavailable(
             f"this process was forked while the ledger in {path} was being read, and cannot use it safely; nothing may be "
             "released. Fork earlier, or start processes with `spawn`."
@@ -296,24 +272,3 @@ def check_file(path: Path) -> None:
 def _identity(path: Path) -> tuple[int, int]:
     status = path.stat()
     return status.st_dev, status.st_ino
-
-
-def _before() -> None:
-    _one_fork_at_a_time.acquire()
-    for store in sorted(stores, key=id):
-        store.pause()
-        _paused.append(store)
-
-
-def _in_parent() -> None:
-    while _paused:
-        _paused.pop().resume()
-    _one_fork_at_a_time.release()
-
-
-def _in_child() -> None:
-    _forbidden.update(_identity(store.path) for store in _paused if store.is_read() and store.path.exists())
-    _in_parent()
-
-
-os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
