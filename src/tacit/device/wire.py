@@ -101,7 +101,7 @@ class Retries:
         positive("most", self.most)
 
     def wait(self, turn: int, response: Response | NoResponse | None, rng: np.random.Generator) -> float:
-        """Seconds before the next try: what the server asks for, or a growing wait, spread so that devices do not come at once."""
+        """Seconds before the next try: what the server asks for, or an exponential backoff with jitter if that is longer."""
         requested = _retry_after(response)
         usual = min(self.most, self.first * 2.0**turn) * (0.5 + 0.5 * float(rng.random()))
         return usual if requested is None else max(requested, usual)
@@ -224,9 +224,9 @@ class ResponseReader:
         """The response, when there are no more chunks."""
         if self._late:
             return NoResponse("its answer took too long")
-        packed = self._unpacker is not None and not (self._unpacker.eof and not self._unpacker.unused_data)
-        whole = not (self._broken or packed)
-        return Response(self._status, self._headers, bytes(self._body) if whole else b"", whole)
+        is_cut = self._unpacker is not None and not (self._unpacker.eof and not self._unpacker.unused_data)
+        is_whole = not (self._broken or is_cut)
+        return Response(self._status, self._headers, bytes(self._body) if is_whole else b"", is_whole)
 
 
 def no_response(problem: Exception) -> NoResponse:
