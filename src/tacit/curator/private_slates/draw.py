@@ -202,7 +202,7 @@ class Slates:
         set_up = set_up_slate(plan, part.features, weights) if ready is None else None
 
         def draw() -> Release[Any]:
-            sampler = ready or cast(SetUp, set_up)(part.rows)  # one of the two is there
+            sampler = ready or cast(SetUp, set_up)(part.rows)  # exactly one of them is set
             if weights is None:
                 _remember(self._ready, digest, sampler)
             return sampler(self._noise)
