@@ -52,6 +52,8 @@ class FeatureSpace(Protocol):
 
     def of(self, items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
         """The features of one user who rated these item codes with these values."""
+        row: NDArray[np.float64] = self.of_many(np.array([0, len(items)]), np.asarray(items), np.asarray(values))[0]
+        return row
 
     def of_many(
         self, starts: NDArray[np.integer[Any]], items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]
@@ -84,7 +86,7 @@ def version_of(space: FeatureSpace) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class GenreProfile:
+class GenreProfile(FeatureSpace):
     """How a user's liked films (rating >= 4) and disliked films are spread over genres: two blocks, each summing to 1.
 
     A film with g genres adds 1 to each of g counts. A user without likes has a first block of zeros.
@@ -148,11 +150,6 @@ class GenreProfile:
             features[first : first + _USERS] = shares.reshape(-1, self.dimension)
         return features
 
-    def of(self, items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-        """The features of one user, from their ratings in stars by item codes."""
-        row: NDArray[np.float64] = self.of_many(np.array([0, len(items)]), np.asarray(items), np.asarray(values))[0]
-        return row
-
     def check(self, features: ArrayLike) -> NDArray[np.float64]:
         """The features as floats. Raises InvalidFeatures, which shows no value, if they lie outside their public domain."""
         row = checked_row(features, self.dimension)
@@ -180,7 +177,7 @@ class GenreProfile:
 
 
 @dataclass(frozen=True, eq=False)
-class FoldedTaste:
+class FoldedTaste(FeatureSpace):
     """The taste t and generosity g that best explain a user's ratings: rating = mean + offset + g + t . factors.
 
     It is a ridge regression in closed form. Generosity moves all items alike: it is fitted so that it does not count
@@ -229,11 +226,6 @@ class FoldedTaste:
         Ratings are in stars, by item codes; those of user u stand from ``starts[u]`` to ``starts[u + 1]``.
         """
         return np.clip(self.unclipped(starts, items, values), self.low, self.high)
-
-    def of(self, items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-        """The features of one user, from their ratings in stars by item codes."""
-        row: NDArray[np.float64] = self.of_many(np.array([0, len(items)]), np.asarray(items), np.asarray(values))[0]
-        return row
 
     def unclipped(
         self, starts: NDArray[np.integer[Any]], items: NDArray[np.integer[Any]], values: NDArray[np.floating[Any]]

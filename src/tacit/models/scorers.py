@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -159,19 +159,11 @@ def checked_factors(factors: ArrayLike, offsets: ArrayLike) -> tuple[NDArray[np.
 
 
 @dataclass(frozen=True, eq=False)
-class RatingNetwork:
-    """A network for ratings from 0 to 5: three towers, then a common trunk.
+class GenreNetwork:
+    """The weights of a network that reads nothing but genres: those a user liked and disliked, and those of an item."""
 
-    The towers read liked genres, disliked genres and the item's genres. Each is g -> g -> 50 -> 50, the trunk 150 ->
-    150 -> 75 -> 50 -> 1, with ReLU between and a sigmoid times 5 at the end: 49,616 weights for 19 genres.
-    """
-
-    kind: ClassVar[str] = "rating-network/1"
     weights: Weights
     flags: NDArray[np.bool_]  # items x genres, public
-
-    def __post_init__(self) -> None:
-        require_weights("rating network", self.weights, self.genres, shapes(self.genres))
 
     @property
     def genres(self) -> int:
@@ -188,6 +180,39 @@ class RatingNetwork:
         """Classes of items that this scorer cannot tell apart: they get the same score."""
         return classes_of(self.flags)
 
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays, by name, from which ``from_tensors`` builds the same scorer again."""
+        return {**self.weights, "flags": self.flags.astype(np.uint8)}
+
+    @classmethod
+    def from_tensors(cls, tensors: dict[str, NDArray[Any]]) -> Self:
+        """The scorer from the arrays of a store. Raises InvalidModel if they do not fit."""
+        weights = {name: tensor.astype(np.float32) for name, tensor in tensors.items() if name != "flags"}
+        return cls(weights, tensors["flags"].astype(np.bool_))
+
+    def _layers(self, name: str, inputs: NDArray[np.float32], layers: range) -> NDArray[np.float32]:
+        """The output of these layers of a tower or the trunk, with ReLU between them."""
+        for layer in layers:
+            if layer > layers.start:
+                np.maximum(inputs, 0.0, out=inputs)
+            inputs = inputs @ self.weights[f"{name}.{layer}.weight"]
+            inputs += self.weights[f"{name}.{layer}.bias"]
+        return inputs
+
+
+@dataclass(frozen=True, eq=False)
+class RatingNetwork(GenreNetwork):
+    """A network for ratings from 0 to 5: three towers, then a common trunk.
+
+    The towers read liked genres, disliked genres and the item's genres. Each is g -> g -> 50 -> 50, the trunk 150 ->
+    150 -> 75 -> 50 -> 1, with ReLU between and a sigmoid times 5 at the end: 49,616 weights for 19 genres.
+    """
+
+    kind: ClassVar[str] = "rating-network/1"
+
+    def __post_init__(self) -> None:
+        require_weights("rating network", self.weights, self.genres, shapes(self.genres))
+
     def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """Scores of users x items: one row of features for each user, items by their codes. Larger is better."""
         wanted, position = np.unique(self.classes.of[items], return_inverse=True)  # each class is scored once
@@ -202,21 +227,9 @@ class RatingNetwork:
             scores[first : first + rows] = self._trunk(part.reshape(-1, part.shape[2])).reshape(-1, wanted.size)
         return scores[:, position.reshape(-1)]
 
-    def tensors(self) -> dict[str, NDArray[Any]]:
-        """The arrays, by name, from which ``from_tensors`` builds the same scorer again."""
-        return {**self.weights, "flags": self.flags.astype(np.uint8)}
-
-    @classmethod
-    def from_tensors(cls, tensors: dict[str, NDArray[Any]]) -> "RatingNetwork":
-        """The scorer from the arrays of a store. Raises InvalidModel if they do not fit."""
-        weights = {name: tensor.astype(np.float32) for name, tensor in tensors.items() if name != "flags"}
-        return cls(weights, tensors["flags"].astype(np.bool_))
-
     def _tower(self, name: str, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        for layer in range(1 + len(TOWER_WIDTHS)):
-            inputs = inputs @ self.weights[f"{name}.{layer}.weight"] + self.weights[f"{name}.{layer}.bias"]
-            np.maximum(inputs, 0.0, out=inputs)
-        return inputs
+        outputs = self._layers(name, inputs, range(1 + len(TOWER_WIDTHS)))
+        return np.maximum(outputs, 0.0, out=outputs)
 
     def _user_part(self, users: NDArray[np.float32]) -> NDArray[np.float32]:
         width, entry = TOWER_WIDTHS[-1], self.weights["trunk.0.weight"]
@@ -232,14 +245,8 @@ class RatingNetwork:
         return part
 
     def _trunk(self, joined: NDArray[np.float32]) -> NDArray[np.float32]:
-        last = len(TRUNK_WIDTHS) - 1
-        for layer in range(1, last + 1):
-            np.maximum(joined, 0.0, out=joined)
-            joined = joined @ self.weights[f"trunk.{layer}.weight"]
-            joined += self.weights[f"trunk.{layer}.bias"]
-        with np.errstate(over="ignore"):  # an overflow of e^-x is a score of 0
-            scores = BEST_RATING / (1.0 + np.exp(-joined))
-        return scores.astype(np.float32, copy=False)
+        np.maximum(joined, 0.0, out=joined)
+        return _stars(self._layers("trunk", joined, range(1, len(TRUNK_WIDTHS))))
 
 
 def shapes(genres: int) -> dict[str, tuple[int, ...]]:
@@ -259,7 +266,7 @@ def shapes(genres: int) -> dict[str, tuple[int, ...]]:
 
 
 @dataclass(frozen=True, eq=False)
-class TwoTower:
+class TwoTower(GenreNetwork):
     """A network for ratings from 0 to 5: one vector for the user, one for the item, and their product is the rating.
 
     The user tower is 2g -> 64 -> 32, the item tower g -> 64 -> 32, with ReLU after the first layer, and the score is
@@ -268,57 +275,21 @@ class TwoTower:
     """
 
     kind: ClassVar[str] = "two-tower/1"
-    weights: Weights
-    flags: NDArray[np.bool_]  # items x genres, public
 
     def __post_init__(self) -> None:
         require_weights("two-tower model", self.weights, self.genres, two_tower_shapes(self.genres))
 
-    @property
-    def genres(self) -> int:
-        """How many genres an item can have."""
-        return int(self.flags.shape[1])
-
-    @property
-    def dimension(self) -> int:
-        """How many features a user has."""
-        return 2 * self.genres
-
-    @cached_property
-    def classes(self) -> Classes:
-        """Classes of items that this scorer cannot tell apart: they get the same score."""
-        return classes_of(self.flags)
-
     @cached_property
     def class_vectors(self) -> NDArray[np.float32]:
         """classes x 32: the vectors of the items."""
-        return self._tower("item", self.flags[self.classes.first].astype(np.float32))
+        return self._layers("item", self.flags[self.classes.first].astype(np.float32), range(len(WIDTHS)))
 
     def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """Scores of users x items: one row of features for each user, items by their codes. Larger is better."""
         wanted, position = np.unique(self.classes.of[items], return_inverse=True)  # each class is scored once
-        users = self._tower("user", np.asarray(features, dtype=np.float32))
+        users = self._layers("user", np.asarray(features, dtype=np.float32), range(len(WIDTHS)))
         product = users @ self.class_vectors[wanted].T + self.weights["bias"]
-        with np.errstate(over="ignore"):  # an overflow of e^-x is a score of 0
-            scores: NDArray[np.float32] = BEST_RATING / (1.0 + np.exp(-product))
-        return scores[:, position.reshape(-1)]
-
-    def tensors(self) -> dict[str, NDArray[Any]]:
-        """The arrays, by name, from which ``from_tensors`` builds the same scorer again."""
-        return {**self.weights, "flags": self.flags.astype(np.uint8)}
-
-    @classmethod
-    def from_tensors(cls, tensors: dict[str, NDArray[Any]]) -> "TwoTower":
-        """The scorer from the arrays of a store. Raises InvalidModel if they do not fit."""
-        weights = {name: tensor.astype(np.float32) for name, tensor in tensors.items() if name != "flags"}
-        return cls(weights, tensors["flags"].astype(np.bool_))
-
-    def _tower(self, name: str, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        for layer in range(len(WIDTHS)):
-            if layer:
-                np.maximum(inputs, 0.0, out=inputs)
-            inputs = inputs @ self.weights[f"{name}.{layer}.weight"] + self.weights[f"{name}.{layer}.bias"]
-        return inputs
+        return _stars(product)[:, position.reshape(-1)]
 
 
 def two_tower_shapes(genres: int) -> dict[str, tuple[int, ...]]:
@@ -332,6 +303,12 @@ def two_tower_shapes(genres: int) -> dict[str, tuple[int, ...]]:
             named |= {f"{tower}.{layer}.weight": (inputs, outputs), f"{tower}.{layer}.bias": (outputs,)}
             inputs = outputs
     return named
+
+
+def _stars(outputs: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A network's outputs as ratings from 0 to 5."""
+    with np.errstate(over="ignore"):  # an overflow of e^-x is a score of 0
+        return (BEST_RATING / (1.0 + np.exp(-outputs))).astype(np.float32, copy=False)
 
 
 def require_weights(model: str, weights: Weights, genres: int, wanted: Mapping[str, tuple[int, ...]]) -> None:

@@ -191,8 +191,22 @@ class TransferSettings:
         return min(0.5, self.taste * known)
 
 
+class Predictor:
+    """The members that all models here have in common."""
+
+    @property
+    def remark(self: Transfer) -> str:
+        """One sentence on how much taste the noise left to carry over."""
+        return remark_on(self.directions, self.crossing)
+
+    def predict(self: Transfer, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
+        """Predicted ratings in stars, of the wanted items (by default all target items), from one user's own ratings."""
+        asked = np.arange(self.n_source, self.n_items, dtype=np.int64) if wanted is None else np.asarray(wanted)
+        return self.predict_many(one_row(items, values, self.n_items), np.zeros(asked.size, dtype=np.int64), asked)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Offsets:
+class Offsets(Predictor):
     """``values`` for every item, around the ``means`` of its domain (source, target). By itself the simplest transfer.
 
     A user's level is the mean of (rating - mean of the domain - offset) over their k ratings, times ``share`` k / (k
@@ -223,11 +237,6 @@ class Offsets:
         return 0
 
     @property
-    def remark(self) -> str:
-        """One sentence on how much taste the noise left to carry over."""
-        return NO_TRANSFER
-
-    @property
     def expected(self) -> Floats:
         """The expected rating of every item by an unknown user."""
         of_domain = np.where(np.arange(self.n_items) < self.n_source, self.means[0], self.means[1])
@@ -241,10 +250,6 @@ class Offsets:
         mean = np.bincount(row, left, count.size) / np.maximum(count, 1)
         level = self.share * mean * count / np.maximum(count + self.few, 1)
         return level, csr_array((left - mean[row], ratings.indices, ratings.indptr), shape=ratings.shape)
-
-    def predict(self, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
-        """Predicted ratings in stars, of the wanted items (by default all target items), from one user's own ratings."""
-        return predict_one(self, items, values, wanted)
 
     def predict_many(self, ratings: csr_array, users: ArrayLike, items: ArrayLike) -> Floats:
         """Predicted ratings in stars for every pair (user, item), from that user's row."""
@@ -331,12 +336,6 @@ def remark_on(directions: int, crossing: int) -> str:
     if directions == 1:
         return f"{start} above the noise and is seen in both domains. {OF_WHAT}"
     return f"{start} above the noise; {crossing} {'is' if crossing == 1 else 'are'} seen in both domains. {OF_WHAT}"
-
-
-def predict_one(model: Transfer, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None) -> Floats:
-    """One user's ``predict``, by ``predict_many``."""
-    asked = np.arange(model.n_source, model.n_items, dtype=np.int64) if wanted is None else np.asarray(wanted)
-    return model.predict_many(one_row(items, values, model.n_items), np.zeros(asked.size, dtype=np.int64), asked)
 
 
 def one_row(items: ArrayLike, values: ArrayLike, n_items: int) -> csr_array:

@@ -36,6 +36,7 @@ anything. An arg-max over noisy numbers wastes information; `factor_posterior` i
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,14 +48,13 @@ from tacit.models.arrays import Floats, Ints
 from tacit.models.cross_domain.transfer import (
     MOST_DIRECTIONS,
     Offsets,
+    Predictor,
     TransferSettings,
     at_least_0,
     codes_within,
     links,
     offsets,
-    predict_one,
     released,
-    remark_on,
     rows_of,
     strongest,
     within,
@@ -69,16 +69,14 @@ _SHRINK = 0.2  # in the denominator: one hardly similar item must not move a pre
 _X_MAP_CHUNK = 1_024  # users at a time in X-Map
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FactorPosterior:
-    """``loadings`` of the ``head`` items (ascending). All other items have none, and are predicted by their offsets."""
+class AroundOffsets(Predictor):
+    """A model that adds taste to a base of offsets."""
 
     offsets: Offsets
-    head: Ints
-    loadings: Floats
-    noise: float  # variance of a rating that no direction explains
-    reach: float
-    crossing: int = 0  # how many directions link the domains
+    if TYPE_CHECKING:  # a field of one model, so it cannot be a property here
+
+        @property
+        def directions(self) -> int: ...
 
     @property
     def n_items(self) -> int:
@@ -90,31 +88,44 @@ class FactorPosterior:
         """How many items the source domain has; their codes come first."""
         return self.offsets.n_source
 
+    def predict_many(self, ratings: csr_array, users: ArrayLike, items: ArrayLike) -> Floats:
+        """Predicted ratings in stars for every pair (user, item), from that user's row.
+
+        A bridge and X-Map predict items of the source by offsets and levels alone.
+        """
+        rows, position, codes = rows_of(ratings, users, items, self.n_items)
+        level, left = self.offsets.levels(rows)
+        answer = self.offsets.expected[codes] + level[position]
+        if self.directions:
+            answer += self._added(rows, level, left, position, codes)
+        return self.offsets.on_scale(answer)
+
+    def _added(self, rows: csr_array, level: Floats, left: csr_array, position: Ints, codes: Ints) -> Floats:
+        """What taste adds to each pair: ``position`` is its row, ``left`` the rows' residuals."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FactorPosterior(AroundOffsets):
+    """``loadings`` of the ``head`` items (ascending). All other items have none, and are predicted by their offsets."""
+
+    offsets: Offsets
+    head: Ints
+    loadings: Floats
+    noise: float  # variance of a rating that no direction explains
+    reach: float
+    crossing: int = 0  # how many directions link the domains
+
     @property
     def directions(self) -> int:
         """How many directions of taste stand above the noise."""
         return int(self.loadings.shape[1])
 
-    @property
-    def remark(self) -> str:
-        """One sentence on how much taste the noise left to carry over."""
-        return remark_on(self.directions, self.crossing)
-
-    def predict(self, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
-        """Predicted ratings in stars, of the wanted items (by default all target items), from one user's own ratings."""
-        return predict_one(self, items, values, wanted)
-
-    def predict_many(self, ratings: csr_array, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Predicted ratings in stars for every pair (user, item), from that user's row."""
-        rows, position, codes = rows_of(ratings, users, items, self.n_items)
-        level, left = self.offsets.levels(rows)
-        answer = self.offsets.expected[codes] + level[position]
-        if self.directions:
-            loadings = np.zeros((self.n_items, self.directions))
-            loadings[self.head] = self.loadings
-            taste = self._tastes(left, loadings)
-            answer += np.clip(np.einsum("pr,pr->p", loadings[codes], taste[position]), -self.reach, self.reach)
-        return self.offsets.on_scale(answer)
+    def _added(self, rows: csr_array, level: Floats, left: csr_array, position: Ints, codes: Ints) -> Floats:
+        loadings = np.zeros((self.n_items, self.directions))
+        loadings[self.head] = self.loadings
+        taste = self._tastes(left, loadings)[position]
+        return np.asarray(np.clip(np.einsum("pr,pr->p", loadings[codes], taste), -self.reach, self.reach))
 
     def _tastes(self, left: csr_array, loadings: Floats) -> Floats:
         """Each row's posterior mean along the directions."""
@@ -192,7 +203,7 @@ def _links(matrix: Floats, first: int, sigma: float, inside: float, most: int) -
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bridge:
+class Bridge(AroundOffsets):
     """Target ratings from source ratings, by a regression.
 
     ``weights`` (source items x directions) turn a user's centred source ratings into tastes, and ``loadings`` turn
@@ -208,42 +219,14 @@ class Bridge:
     crossing: int = 0  # how many directions link the domains
 
     @property
-    def n_items(self) -> int:
-        """How many items both domains have together."""
-        return self.offsets.n_items
-
-    @property
-    def n_source(self) -> int:
-        """How many items the source domain has; their codes come first."""
-        return self.offsets.n_source
-
-    @property
     def directions(self) -> int:
         """How many directions of taste stand above the noise."""
         return int(self.loadings.shape[1])
 
-    @property
-    def remark(self) -> str:
-        """One sentence on how much taste the noise left to carry over."""
-        return remark_on(self.directions, self.crossing)
-
-    def predict(self, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
-        """Predicted ratings in stars, of the wanted items (by default all target items), from one user's own ratings."""
-        return predict_one(self, items, values, wanted)
-
-    def predict_many(self, ratings: csr_array, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Predicted ratings in stars for every pair (user, item).
-
-        Items of the source are predicted by offsets and levels alone.
-        """
-        rows, position, codes = rows_of(ratings, users, items, self.n_items)
-        level, left = self.offsets.levels(rows)
-        answer = self.offsets.expected[codes] + level[position]
-        if self.directions:
-            taste = self._tastes(left)[position]
-            loadings = np.vstack([np.zeros((self.n_source, self.directions)), self.loadings])[codes]
-            answer += np.clip(np.einsum("pr,pr->p", loadings, taste), -self.reach, self.reach)
-        return self.offsets.on_scale(answer)
+    def _added(self, rows: csr_array, level: Floats, left: csr_array, position: Ints, codes: Ints) -> Floats:
+        taste = self._tastes(left)[position]
+        loadings = np.vstack([np.zeros((self.n_source, self.directions)), self.loadings])[codes]
+        return np.asarray(np.clip(np.einsum("pr,pr->p", loadings, taste), -self.reach, self.reach))
 
     def _tastes(self, left: csr_array) -> Floats:
         """Residuals bounded like ratings before a release, over both domains, and then weighted for the source."""
@@ -317,7 +300,7 @@ def per_domain(users: ArrayLike, sigma: float) -> tuple[float, float, float]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HonestXMap:
+class HonestXMap(AroundOffsets):
     """X-Map on released cosines. ``replacements`` and ``similar`` items are target items counted from 0; -1 means none."""
 
     offsets: Offsets
@@ -327,41 +310,13 @@ class HonestXMap:
     directions: int
     crossing: int = 0  # how many directions link the domains
 
-    @property
-    def n_items(self) -> int:
-        """How many items both domains have together."""
-        return self.offsets.n_items
-
-    @property
-    def n_source(self) -> int:
-        """How many items the source domain has; their codes come first."""
-        return self.offsets.n_source
-
-    @property
-    def remark(self) -> str:
-        """One sentence on how much taste the noise left to carry over."""
-        return remark_on(self.directions, self.crossing)
-
-    def predict(self, items: ArrayLike, values: ArrayLike, wanted: ArrayLike | None = None) -> Floats:
-        """Predicted ratings in stars, of the wanted items (by default all target items), from one user's own ratings."""
-        return predict_one(self, items, values, wanted)
-
-    def predict_many(self, ratings: csr_array, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Predicted ratings in stars for every pair (user, item).
-
-        Items of the source are predicted by offsets and levels alone.
-        """
-        rows, position, codes = rows_of(ratings, users, items, self.n_items)
-        level, _ = self.offsets.levels(rows)
-        answer = self.offsets.expected[codes] + level[position]
-        if self.directions:
-            for start in range(0, rows.shape[0], _X_MAP_CHUNK):
-                moved = self._moves(rows[start : start + _X_MAP_CHUNK], level[start : start + _X_MAP_CHUNK])
-                pairs = np.flatnonzero(
-                    (position >= start) & (position < start + _X_MAP_CHUNK) & (codes >= self.n_source)
-                )
-                answer[pairs] += moved[position[pairs] - start, codes[pairs] - self.n_source]
-        return self.offsets.on_scale(answer)
+    def _added(self, rows: csr_array, level: Floats, left: csr_array, position: Ints, codes: Ints) -> Floats:
+        added = np.zeros(codes.size)
+        for start in range(0, rows.shape[0], _X_MAP_CHUNK):
+            moved = self._moves(rows[start : start + _X_MAP_CHUNK], level[start : start + _X_MAP_CHUNK])
+            pairs = np.flatnonzero((position >= start) & (position < start + _X_MAP_CHUNK) & (codes >= self.n_source))
+            added[pairs] = moved[position[pairs] - start, codes[pairs] - self.n_source]
+        return added
 
     def _moves(self, rows: csr_array, level: Floats) -> Floats:
         """How far similar items of the alter ego move each target item from its base."""
