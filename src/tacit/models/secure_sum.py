@@ -249,7 +249,7 @@ def combine(shares: Mapping[int, bytes]) -> bytes | None:
     """
     points = tuple(sorted(shares))
     values = [int.from_bytes(shares[point], "big") for point in points]
-    secret = sum(weight * value for weight, value in zip(_lagrange(points), values, strict=True)) % PRIME
+    secret = sum(weight * value for weight, value in zip(weights(points, PRIME), values, strict=True)) % PRIME
     return secret.to_bytes(SECRET_BYTES, "big") if secret < 2 ** (8 * SECRET_BYTES) else None
 
 
@@ -262,10 +262,6 @@ def evaluate(polynomial: list[int], at: int, prime: int) -> int:
 
 
 @lru_cache(maxsize=8)  # all secrets of one upload are combined from the same holders
-def _lagrange(points: tuple[int, ...]) -> tuple[int, ...]:
-    return weights(points, PRIME)
-
-
 def weights(points: tuple[int, ...], prime: int) -> tuple[int, ...]:
     """Lagrange weights: the value at 0 is the sum of weight times value, for a polynomial of degree below the number of points."""
     result = []

@@ -178,11 +178,6 @@ def checked_order(by: str) -> By:
     return by  # type: ignore[return-value]
 
 
-def checked_shrinking(shrink: int) -> int:
-    """``shrink``, the number of common raters from which a cosine counts in full; 0 shrinks nothing."""
-    return whole("shrink", shrink, least=0)
-
-
 def centred_gaps(ratings: Floats, means: Floats) -> Floats:
     """ratings - means, and exactly 0 if they differ by rounding only: the mean of equal ratings may be off by a last bit."""
     gaps: Floats = ratings - means

@@ -35,10 +35,10 @@ def all_edges(table: CentredRatings, shrink: int, *, dense: bool = False, thread
         room = (last - first) * (2 * n - first - last - 1) // 2
         if getattr(scratch, "room", -1) < room:  # memory is reused: fresh memory costs more than writing to it
             kinds = (np.int32, np.int32, np.float64, np.int64, np.float64)
-            scratch.room, scratch.found = room, tuple(np.empty(room, dtype=kind) for kind in kinds)
+            scratch.room, scratch.columns = room, tuple(np.empty(room, dtype=kind) for kind in kinds)
             scratch.sums = np.zeros((n, 2))
-        count = upper_rows(first, last, rows, columns, table.scale, table.raters, shrink, scratch.sums, scratch.found)
-        return Pairs(*(column[:count].copy() for column in scratch.found))
+        count = upper_rows(first, last, rows, columns, table.scale, table.raters, shrink, scratch.sums, scratch.columns)
+        return Pairs(*(column[:count].copy() for column in scratch.columns))
 
     return _mirror(_each(block, _bounds(n, n), threads), n)
 
@@ -133,12 +133,12 @@ def _later(table: CentredRatings) -> tuple[Array, ...]:
 
 
 @njit(cache=True, nogil=True)
-def upper_rows(first, last, rows, columns, scale, raters, shrink, sums, found):  # type: ignore[no-untyped-def]
-    """Edges from items first to last - 1 to later items. Writes them to ``found`` and returns how many there are."""
+def upper_rows(first, last, rows, columns, scale, raters, shrink, sums, out):  # type: ignore[no-untyped-def]
+    """Edges from items first to last - 1 to later items. Writes them to ``out`` and returns how many there are."""
     opens, begins, ends, own = rows
     items, pairs = columns
     rated = np.empty(len(sums), dtype=np.int32)
-    firsts, seconds, cosine, significance, share = found
+    firsts, seconds, cosine, significance, share = out
     count = 0
     for row in range(first, last):
         for item in rated[: _sum_row(row, row + 1, opens, begins, ends, own, items, pairs, sums, rated)]:

@@ -24,7 +24,6 @@ from tacit.models.cross_domain.edges import (
     best_of_groups,
     centred,
     checked_order,
-    checked_shrinking,
     goodness,
 )
 
@@ -56,7 +55,7 @@ def edges_of(
     A cosine with fewer than ``shrink`` common raters is shrunk in proportion; 0 shrinks none. ``most_each`` caps the
     ratings of each user (see `capped`). Memory grows with the number of edges: `streamed` keeps only the best.
     """
-    shrink, threads = checked_shrinking(shrink), whole("threads", threads, least=1)
+    shrink, threads = whole("shrink", shrink, least=0), whole("threads", threads, least=1)
     table = centred(ratings, most_each, times)
     pair_loops, dense = choose_loops(method, table)
     edges: Edges = pair_loops.all_edges(table, shrink, dense=dense, threads=threads)
@@ -175,7 +174,7 @@ def streamed(
     the rest with near items for far ones. No pair is computed twice, and pairs that no leg can hold are never
     computed.
     """
-    shrink, threads = checked_shrinking(shrink), whole("threads", threads, least=1)
+    shrink, threads = whole("shrink", shrink, least=0), whole("threads", threads, least=1)
     k, by = whole("k", k, least=1), checked_order(by)
     table = centred(ratings, most_each, times)
     n_source = whole("n_source", n_source, least=0, most=table.n_items)

@@ -112,8 +112,8 @@ class Thirds:
         _, each = self.back.after(self.bridge)
         first, count = self.bridge.after(self.out)
         running = np.concatenate([[0], np.cumsum(each)])
-        whole: Ints = running[first + count] - running[first]
-        return whole
+        counts: Ints = running[first + count] - running[first]
+        return counts
 
     def blocks(self, paths: int) -> Iterator[Paths]:
         """Partial paths of ``out`` ⋈ ``bridge``, in blocks.
@@ -153,7 +153,7 @@ def _nodes(legs: Legs, parts: Thirds, method: PathMethod, nodes: int | None) -> 
     """How many nodes to integrate with, or None to list the paths instead."""
     largest = max(longest(parts), 1)
     wanted = nodes_for(largest) if nodes is None else nodes
-    accurate = wanted is not None and error(wanted, largest) <= ACCURACY
+    accurate = wanted is not None and quadrature_error(wanted, largest) <= ACCURACY
     if method is PathMethod.QUADRATURE and not accurate:
         raise InvalidParameter(
             f"the significances along a path add up to {largest:,}, which {nodes or 'no number of'} nodes do not integrate to "
@@ -236,14 +236,14 @@ def shifted(paths: Paths, start: int, end: int) -> Paths:
 
 def sorted_paths(*parts: Paths) -> Paths:
     """All paths of these parts, ascending by start, then by end."""
-    whole = Paths(
+    paths = Paths(
         np.concatenate([part.start for part in parts]),
         np.concatenate([part.end for part in parts]),
         np.concatenate([part.weighted for part in parts]),
         np.concatenate([part.weight for part in parts]),
         np.concatenate([part.certainty for part in parts]),
     )
-    return whole.part(np.lexsort((whole.end, whole.start)))
+    return paths.part(np.lexsort((paths.end, paths.start)))
 
 
 def joined(first: Paths, second: Paths) -> Paths:
@@ -330,7 +330,7 @@ def _path_sums(out: list[_Grid], across: _Grid, home: _Grid, x: float) -> tuple[
     return sum(part for part, _ in totals[1:]) + totals[0][0], sum(part for _, part in totals[1:]) + totals[0][1]
 
 
-def error(nodes: int, largest: int) -> float:
+def quadrature_error(nodes: int, largest: int) -> float:
     """The relative error of the rule at sum S = ``largest``.
 
     It is smaller at smaller sums, because all derivatives are positive.
@@ -341,7 +341,9 @@ def error(nodes: int, largest: int) -> float:
 
 def nodes_for(largest: int) -> int | None:
     """The fewest nodes, of a short list, that are accurate for every sum of S up to ``largest``; None if no number is."""
-    return next((nodes for nodes in _NODES if 2 * nodes >= largest or error(nodes, largest) <= ACCURACY), None)
+    return next(
+        (nodes for nodes in _NODES if 2 * nodes >= largest or quadrature_error(nodes, largest) <= ACCURACY), None
+    )
 
 
 def multiplications(legs: Legs, nodes: int) -> int:

@@ -69,9 +69,7 @@ class TemperedSampler:
         scan: bool | None = None,
     ) -> None:
         table = checked_features(features)
-        weights = np.asarray(log_weights, dtype=np.float64)
-        if weights.shape != table.shape[:1] or not np.isfinite(weights).all():
-            raise InvalidParameter(f"log_weights must be {len(table)} finite numbers, one for each item.")
+        weights = _checked_weights(log_weights, len(table))
         self.k = checked_size(k, len(table))
         rank = require_rank(table, self.k) if rank is None else whole("rank", rank, least=self.k, most=min(table.shape))
         if rank < table.shape[1]:
@@ -137,7 +135,7 @@ def greedy_map(kernel: Kernel, k: int, *, log_weights: ArrayLike | None = None, 
     part = _RowKernel(*kernel) if isinstance(kernel, tuple) else _DenseKernel(kernel)
     size = part.diagonal
     k = checked_size(k, len(size))
-    weights = _checked_weights(log_weights, len(size))
+    weights = np.zeros(len(size)) if log_weights is None else _checked_weights(log_weights, len(size))
     with np.errstate(divide="ignore"):
         own = weights + np.log(size)  # an item's value by itself
     left, factor = size.copy(), np.empty((k, len(size)))
@@ -355,9 +353,7 @@ def _first_best(weights: Floats, left: Floats, usable: NDArray[np.bool_]) -> int
     return int(np.argmax(gains >= best - TIE * max(1.0, abs(best))))
 
 
-def _checked_weights(log_weights: ArrayLike | None, items: int) -> Floats:
-    if log_weights is None:
-        return np.zeros(items)
+def _checked_weights(log_weights: ArrayLike, items: int) -> Floats:
     weights = np.asarray(log_weights, dtype=np.float64)
     if weights.shape != (items,) or not np.isfinite(weights).all():
         raise InvalidParameter(f"log_weights must be {items} finite numbers, one for each item.")

@@ -184,23 +184,23 @@ def test_longest_is_the_largest_sum_on_a_whole_path() -> None:
 
 def test_error_of_a_rule_grows_with_the_sum_and_is_none_up_to_twice_its_nodes() -> None:
     for nodes in (8, 32):
-        errors = [module.error(nodes, largest) for largest in range(1, 40 * nodes)]
+        errors = [module.quadrature_error(nodes, largest) for largest in range(1, 40 * nodes)]
         assert max(errors[: 2 * nodes]) < 1e-13
         assert np.all(np.diff(errors[2 * nodes :]) > -1e-13)
     # measured elsewhere, by another program
-    assert module.error(32, 200) == pytest.approx(8e-9, rel=0.1)
-    assert 1.5e-3 < module.error(64, 2000) < 2.5e-3
-    assert module.error(256, 5000) < 1e-11
+    assert module.quadrature_error(32, 200) == pytest.approx(8e-9, rel=0.1)
+    assert 1.5e-3 < module.quadrature_error(64, 2000) < 2.5e-3
+    assert module.quadrature_error(256, 5000) < 1e-11
 
 
 @pytest.mark.parametrize("largest", [1, 16, 17, 200, 500, 2000, 5000, 20_000])
 def test_nodes_chosen_are_accurate_and_not_more_than_needed(largest: int) -> None:
     nodes = module.nodes_for(largest)
     assert nodes is not None
-    assert module.error(nodes, largest) <= 1e-9
+    assert module.quadrature_error(nodes, largest) <= 1e-9
     assert nodes <= max(8, 8 * np.sqrt(largest))
     fewer = [n for n in module._NODES if n < nodes]
-    assert all(module.error(n, largest) > 1e-9 for n in fewer)
+    assert all(module.quadrature_error(n, largest) > 1e-9 for n in fewer)
 
 
 def test_sums_beyond_all_nodes_are_refused_or_listed() -> None:
