@@ -11,7 +11,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from tacit.data.catalogue import GENRES, Catalogue, catalogue_of, encode, genre_
 from tacit.data.ratings import HALF_STARS, MOVIELENS, MOVIELENS_LATEST, STARS, Entities, Ratings
 from tacit.data.readers.table import Kind, is_parquet, read_columns, to_array
 from tacit.errors import InvalidData, MissingExtra
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _GENRES_OF_100K = (
     "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama", "Fantasy",
@@ -85,18 +88,9 @@ def _find_100k(folder: Path) -> Path | None:
 
 def _read_100k(folder: Path, file: Path, duplicates: Duplicates, zip_digits: int, name: str) -> Ratings:
     catalogue = _films_of_100k(folder / "u.item") if (folder / "u.item").is_file() else None
-    frame, source = read_columns(
-        file,
-        {"user": "small integer", "item": "small integer", "rating": "number", "time": "time"},
-        separator="\t",
-        names=("user", "item", "rating", "time"),
-    )
-    columns = Columns(
-        encode(frame["user"].to_numpy()),
-        encode(frame["item"].to_numpy(), None if catalogue is None else catalogue.ids),
-        frame["rating"].to_numpy(),
-        to_array(frame["time"]),
-    )
+    kinds = _kinds("user", "item", "rating", "time")
+    frame, source = read_columns(file, kinds, separator="\t", names=tuple(kinds))
+    columns = _columns(frame, catalogue)
     ratings = assemble(
         columns, scale=STARS, source=source, name=name, duplicates=duplicates, catalogue=catalogue, provenance=MOVIELENS
     )
@@ -122,22 +116,14 @@ def _find_1m(folder: Path) -> Path | None:
 def _read_1m(folder: Path, file: Path, duplicates: Duplicates, zip_digits: int, name: str) -> Ratings:
     with_users = (folder / "users.dat").is_file()
     catalogue = _films_of_1m(folder / "movies.dat", "latin-1" if with_users else "utf-8")
-    kinds: dict[str, Kind] = {
-        "user_id": "small integer", "movie_id": "small integer", "rating": "number", "timestamp": "time",
-    }  # fmt: skip
+    kinds = _kinds("user_id", "movie_id", "rating", "timestamp")
     frame, source = (
         read_columns(file, kinds)
         if is_parquet(file)
         else read_columns(file, kinds, separator=":", names=_COLUMNS_OF_1M)
     )
-    columns = Columns(
-        encode(frame["user_id"].to_numpy()),
-        encode(frame["movie_id"].to_numpy(), catalogue.ids),
-        frame["rating"].to_numpy(),
-        to_array(frame["timestamp"]),
-    )
     ratings = assemble(
-        columns,
+        _columns(frame, catalogue),
         scale=STARS if with_users else HALF_STARS,
         source=source,
         name=name,
@@ -161,17 +147,9 @@ def _find_latest(folder: Path) -> Path | None:
 def _read_latest(folder: Path, file: Path, duplicates: Duplicates, zip_digits: int, name: str) -> Ratings:
     films = _csv_file(folder, "movies")
     catalogue = None if films is None else _films_of_latest(films)
-    frame, source = read_columns(
-        file, {"userId": "small integer", "movieId": "small integer", "rating": "number", "timestamp": "time"}
-    )
-    columns = Columns(
-        encode(frame.drop_in_place("userId").to_numpy()),
-        encode(frame.drop_in_place("movieId").to_numpy(), None if catalogue is None else catalogue.ids),
-        frame.drop_in_place("rating").to_numpy(),
-        to_array(frame.drop_in_place("timestamp")),
-    )
+    frame, source = read_columns(file, _kinds("userId", "movieId", "rating", "timestamp"))
     return assemble(
-        columns,
+        _columns(frame, catalogue),
         scale=HALF_STARS,
         source=source,
         name=name,
@@ -185,6 +163,21 @@ def _films_of_latest(path: Path) -> Catalogue:
     frame, source = read_columns(path, {"movieId": "integer", "title": "text or none", "genres": "text or none"})
     flags = genre_flags(frame["genres"].fill_null("").to_list(), lambda row: source.at(row, "genres"))
     return catalogue_of(frame["movieId"].to_numpy(), frame["title"].fill_null("").to_list(), flags, GENRES)
+
+
+def _kinds(user: str, item: str, rating: str, time: str) -> dict[str, Kind]:
+    return {user: "small integer", item: "small integer", rating: "number", time: "time"}
+
+
+def _columns(frame: "pl.DataFrame", catalogue: Catalogue | None) -> Columns:
+    """The four columns of `_kinds`. It drops each from the frame, because 25 million rows take much memory."""
+    user, item, rating, time = frame.columns
+    return Columns(
+        encode(frame.drop_in_place(user).to_numpy()),
+        encode(frame.drop_in_place(item).to_numpy(), None if catalogue is None else catalogue.ids),
+        frame.drop_in_place(rating).to_numpy(),
+        to_array(frame.drop_in_place(time)),
+    )
 
 
 def _csv_file(folder: Path, stem: str) -> Path | None:
