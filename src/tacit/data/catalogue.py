@@ -87,13 +87,6 @@ class Catalogue:
         code = checked_code("item", code, len(self))
         return self.titles[code] if self.titles is not None else str(self.ids[code])
 
-    def genres_of(self, code: int) -> tuple[str, ...]:
-        """The genres of an item by its code; empty if the catalogue has no genres."""
-        code = checked_code("item", code, len(self))
-        if self.genres is None:
-            return ()
-        return tuple(self.vocabulary[column] for column in np.flatnonzero(self.genres[code]))
-
     def find(self, title: str) -> int:
         """The code of the one item with this title. Case, year and a leading article may differ from the catalogue's."""
         return self._title_index.find(title)

@@ -32,18 +32,8 @@ class PickTranscript(Transcript):
     slate: tuple[int, ...]  # codes of items
     picked: tuple[int, ...]
     best: float  # the utility of the t best of all items
-    offered: float  # of the t best items of the slate
-    taken: float  # of the picked items
-
-    @property
-    def slate_regret(self) -> float:
-        """d_i: how much worse the slate is than the best items, in the model's units of utility."""
-        return self.best - self.offered
-
-    @property
-    def pick_regret(self) -> float:
-        """d_f: how much worse the pick is than the best items, in the model's units of utility."""
-        return self.best - self.taken
+    offered: float  # of the t best items of the slate; the regret of the slate, d_i, is best - offered
+    taken: float  # of the picked items; the regret of the pick, d_f, is best - taken
 
     @property
     def summary(self) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tacit.data import Ratings
+from tacit.data import Catalogue, Ratings
 
 CSV_RATINGS = "userId,movieId,rating,timestamp\n1,10,4.0,100\n1,30,2.5,110\n7,10,0.5,90\n7,20,5.0,95\n"
 CSV_FILMS = (
@@ -116,3 +116,8 @@ def same(first: Ratings, second: Ratings) -> bool:
         and (first.entities is None or first.entities.codes.tolist() == second.entities.codes.tolist())
         and (first.scale, first.name, first.provenance) == (second.scale, second.name, second.provenance)
     )
+
+
+def genres_of(catalogue: Catalogue, code: int) -> tuple[str, ...]:
+    """The names of an item's genres."""
+    return tuple(catalogue.vocabulary[column] for column in np.flatnonzero(catalogue.genres[code]))

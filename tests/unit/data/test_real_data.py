@@ -7,6 +7,7 @@ import pytest
 
 from tacit.data import COUNTS, MISSING_TIME, available, by_time, load, mix
 from tacit.errors import InvalidData
+from tests.unit.data.layouts import genres_of
 
 
 def real(name: str, **options):
@@ -26,7 +27,7 @@ def test_movielens_small_comes_with_the_package():
     ratings = load("movielens-small")
     assert (len(ratings), ratings.n_users, ratings.n_items) == (100_004, 671, 9_066)
     assert ratings.catalogue.title(ratings.catalogue.find("Toy Story")) == "Toy Story (1995)"
-    assert ratings.catalogue.genres_of(ratings.catalogue.find("Fargo")) == ("Comedy", "Crime", "Drama", "Thriller")
+    assert genres_of(ratings.catalogue, ratings.catalogue.find("Fargo")) == ("Comedy", "Crime", "Drama", "Thriller")
     assert ratings.catalogue.title(ratings.catalogue.code(108583)) == "Film 108583"  # one of those without a title
 
 

@@ -28,8 +28,8 @@ def test_the_law_of_signal_slots_is_the_samplers(users: int, sigma: float) -> No
     films = some_films(users, 12)
     sampler = SplitSampler(films.contributions.T.tocsr(), sigma, 10)
     found = signal_of(films)
-    np.testing.assert_allclose(found.slots(sigma), sampler.law_of_signal_slots, atol=1e-12)
-    assert found.expected(sigma) == pytest.approx(float(sampler.law_of_signal_slots @ np.arange(11)), abs=1e-10)
+    np.testing.assert_allclose(found.slots(sigma), sampler._law, atol=1e-12)
+    assert found.expected(sigma) == pytest.approx(float(sampler._law @ np.arange(11)), abs=1e-10)
 
 
 def test_accepted_proposals_by_enumeration() -> None:

@@ -28,5 +28,5 @@ def test_so_has_the_number_of_signal_slots_for_next_to_no_jitter(sigma: float) -
     rows = np.random.default_rng(1).normal(scale=1e8, size=(30, 12))
     with np.errstate(all="raise"):
         sampler = SplitSampler(rows, sigma, 10)
-    assert sampler.law_of_signal_slots[-1] == pytest.approx(1.0)
+    assert sampler._law[-1] == pytest.approx(1.0)
     assert np.isfinite(sampler.log_normaliser)

@@ -50,14 +50,9 @@ class SplitSampler:
         self._table = log_table(log_values, min(self.k, rank))
         self._signal = Projections(vectors, scan)
         logs = self._log_weights()
-        self._law = law_of_logs(logs)
+        self._law = law_of_logs(logs)  # of the number of signal slots, 0 .. k
         with np.errstate(all="ignore"):  # an underflow may be private
             self.log_normaliser = float(np.logaddexp.reduce(logs))
-
-    @property
-    def law_of_signal_slots(self) -> Floats:
-        """P(j signal slots) for j = 0 .. k. Private if the rows are."""
-        return self._law.copy()
 
     def draw(self, coins: Coins) -> Ints:
         """One slate, ascending."""
