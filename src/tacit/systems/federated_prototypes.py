@@ -86,29 +86,16 @@ def simulate(
     closing removes. ``budget`` is by default what this run needs.
     ``epsilon`` is in nats, for each user of any entity.
     """
-    receivers = dict(receivers or {})
+    rows, receivers = dict(rows), dict(receivers or {})
     if set(rows) & set(receivers):
         raise InvalidParameter("an entity cannot be in both `rows` and `receivers`: it contributes or receives.")
-    known = [constant.name for constant in fields(Manifest) if constant.init]
-    if unknown := [name for name in constants if name not in known]:
-        raise InvalidParameter(f"a manifest has no constant {unknown[0]!r}; it has {', '.join(known)}.")
-    everybody = {**rows, **receivers}
-    keys = {name: os.urandom(KEY_BYTES) for name in everybody}
     coordinator = os.urandom(KEY_BYTES)
+    keys = {name: os.urandom(KEY_BYTES) for name in (*rows, *receivers)}
     roster = tuple(
         Member(name, public_of(key).hex(), Role.RECEIVER if name in receivers else Role.CONTRIBUTOR)
         for name, key in keys.items()
     )
-    # 1. The coordinator fixes and signs all public constants.
-    manifest = Manifest(
-        catalogue=catalogue_hash(catalogue),
-        items=len(catalogue),
-        epsilon=epsilon,
-        users=users,
-        roster=roster,
-        coordinator=public_of(coordinator).hex(),
-        **constants,
-    )
+    manifest = _manifest(catalogue, coordinator, roster, epsilon=epsilon, users=users, **constants)
     pure = manifest.mechanism is Mechanism.GRID
     with ExitStack() as opened:
         home = Path(opened.enter_context(tempfile.TemporaryDirectory()) if folder is None else folder)
@@ -127,19 +114,41 @@ def simulate(
                     unprotected=unprotected,
                 )
             )
-            for name, own in everybody.items()
+            for name, own in (rows | receivers).items()
         }
-        # 2. In every stage each entity charges, draws, keeps and replies, and the coordinator combines.
-        run, sent, quiet = Federation(manifest, coordinator), dict.fromkeys(everybody, 0), set[str]()
-        while not run.done:
-            quiet |= {name for name, stage in (silent or {}).items() if stage == run.stage}
-            for name, message in run.outgoing().items():
-                reply = None if name in quiet else entities[name].answer(message)
-                if reply is not None:
-                    sent[name] += len(reply)
-                    run.accept(reply)
-            run.advance()
-        # 3. The model goes to all.
-        for name, message in run.outgoing().items():
+        run = Federation(manifest, coordinator)
+        sent = _carry_stages(run, entities, silent or {})
+        for name, message in run.outgoing().items():  # the model
             entities[name].answer(message)
         return FederationTranscript(run.guarantee, sum(sent.values()), entities, run, sent, opened.pop_all())
+
+
+def _manifest(catalogue: Sequence[Item], coordinator: bytes, roster: tuple[Member, ...], **constants: Any) -> Manifest:
+    """All public constants of a run, which the coordinator fixes and signs."""
+    known = [constant.name for constant in fields(Manifest) if constant.init]
+    if unknown := [name for name in constants if name not in known]:
+        raise InvalidParameter(f"a manifest has no constant {unknown[0]!r}; it has {', '.join(known)}.")
+    return Manifest(
+        catalogue=catalogue_hash(catalogue),
+        items=len(catalogue),
+        roster=roster,
+        coordinator=public_of(coordinator).hex(),
+        **constants,
+    )
+
+
+def _carry_stages(run: Federation, entities: Mapping[str, Entity], silent: Mapping[str, str]) -> dict[str, int]:
+    """Carries all stages to the end: in each, the entities charge, draw, keep and reply, and the coordinator combines.
+
+    Returns the bytes that each entity sent.
+    """
+    sent, quiet = dict.fromkeys(entities, 0), set[str]()
+    while not run.done:
+        quiet |= {name for name, stage in silent.items() if stage == run.stage}
+        for name, message in run.outgoing().items():
+            reply = None if name in quiet else entities[name].answer(message)
+            if reply is not None:
+                sent[name] += len(reply)
+                run.accept(reply)
+        run.advance()
+    return sent
