@@ -1,7 +1,7 @@
 """``tacit transfer``: carry tastes from one domain to another. A curator releases a model once, and anybody can predict
 with it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -319,15 +319,12 @@ def release(
     Running the same command again writes the same bytes and costs nothing.
     """
     from tacit.curator import Curator
-    from tacit.data import Scale, TwoDomains
+    from tacit.data import Scale
     from tacit.ledger import Budget, now
     from tacit.ledger.account import open_ledger
 
-    check_json_target(str(out), "--out", ledger=ledger)
-    check_json_target(json_file, ledger=ledger)
     inputs = {"SOURCE": source, "TARGET": target, "--source-items": source_items, "--target-items": target_items}
-    for name, file in inputs.items():  # one by one: two inputs may be the same file, for which there is a better error
-        check_different({name: file, "--out": out, "--json": json_file, "--ledger": ledger})
+    _check_files(inputs, {"--out": out, "--json": json_file}, ledger)
     if (source_items is None) != (target_items is None):
         raise typer.BadParameter("public lists come in pairs: give --source-items and --target-items.")
     if mode is not Mode.moments and (post is not None or users is not None):
@@ -336,33 +333,19 @@ def release(
     total = None if budget is None else Budget(budget, delta)
     if total is None:
         open_ledger(ledger, may_create=False, head=None, clock=now).close()
-    columns = {"user": user, "item": item, "rating": rating, "time": time, "scale": Scale(*scale)}
+    columns = {
+        "user": user, "item": item, "rating": rating, "time": time, "scale": Scale(*scale),
+        "duplicates": duplicates.value, "outside": outside.value,
+    }  # fmt: skip
     public = None if source_items is None or target_items is None else (source_items, target_items)
-    lists = None if public is None else read_lists(*public, item)
-    progress = console(stderr=True)
-    with progress.status("Reading the ratings ..."):
-        first, second = read_domains(
-            source, target, {**columns, "duplicates": duplicates.value, "outside": outside.value}
-        )
-    parts = (first.source, first.target) if isinstance(first, TwoDomains) else (first, cast("Ratings", second))
-    if public is None or lists is None:
-        if not public_catalogue:
-            require_lists(parts)
-    elif not yes:
-        require_rated(zip(public, (source, target or source), strict=True), parts, lists)
+    first, second, lists = _read_inputs(source, target, columns, public, public_catalogue, check_rated=not yes)
     options: dict[str, Any] = {"least": least}
     if mode is Mode.moments:
         options |= {"post": (post or PostChoice.factors).value, "users": users}
     with Curator(
-        first,
-        second,
-        ledger,
-        budget=total,
-        subject=subject,
-        catalogues=lists,
-        public_catalogue=public_catalogue,
+        first, second, ledger, budget=total, subject=subject, catalogues=lists, public_catalogue=public_catalogue
     ) as curator:
-        with progress.status("Charging, adding up and drawing ..."):
+        with console(stderr=True).status("Charging, adding up and drawing ..."):
             release = curator.release(epsilon, delta, mode=mode.value, request_id=request_id, **options)
         release.save(out)
         statement, again = curator.statement(), curator.sent_again
@@ -427,6 +410,42 @@ def show(model: ModelFile, json_file: Json = None) -> None:
         write_json(json_file, _facts(release))
     else:
         typer.echo(_summary(release))
+
+
+def _check_files(
+    inputs: Mapping[str, str | Path | None], outputs: Mapping[str, str | Path | None], ledger: str
+) -> None:
+    """Checks, before any work, that every output can be written and would replace no input and no ledger."""
+    for option, target in outputs.items():
+        check_json_target(None if target is None else str(target), option, ledger=ledger)
+    for name, file in inputs.items():  # one by one: two inputs may be the same file, for which there is a better error
+        check_different({name: file, **outputs, "--ledger": ledger})
+
+
+def _read_inputs(
+    source: str,
+    target: str | None,
+    columns: dict[str, Any],
+    public: tuple[Path, Path] | None,
+    public_catalogue: bool,
+    check_rated: bool,
+) -> "tuple[Ratings | TwoDomains, Ratings | None, tuple[list[Any], list[Any]] | None]":
+    """The ratings of both domains (`read_domains`), and the ids in the two public lists of items, if they were given.
+
+    Raises BadParameter if the items are neither listed nor public, or if a list seems to belong to other ratings.
+    """
+    from tacit.data import TwoDomains
+
+    lists = None if public is None else read_lists(*public, columns["item"])
+    with console(stderr=True).status("Reading the ratings ..."):
+        first, second = read_domains(source, target, columns)
+    domains = (first.source, first.target) if isinstance(first, TwoDomains) else (first, cast("Ratings", second))
+    if public is None or lists is None:
+        if not public_catalogue:
+            require_lists(domains)
+    elif check_rated:
+        require_rated(zip(public, (source, target or source), strict=True), domains, lists)
+    return first, second, lists
 
 
 def _check_public(epsilon: float, delta: float, ledger: str, subject: str | None, request_id: str | None) -> None:
