@@ -100,8 +100,26 @@ def scored_in_parts(
             progress(min(first + _ROWS, len(features)), len(features))
 
 
+class ClassScorer:
+    """A scorer that scores each class of items once: a matrix product may round two equal columns differently."""
+
+    @property
+    def classes(self) -> Classes:
+        """Classes of items that this scorer cannot tell apart: they get the same score."""
+        raise NotImplementedError
+
+    def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """Scores of users x items: one row of features for each user, items by their codes. Larger is better."""
+        classes, position = np.unique(self.classes.of[items], return_inverse=True)
+        return self._score_classes(np.asarray(features, dtype=np.float32), classes)[:, position.reshape(-1)]
+
+    def _score_classes(self, users: NDArray[np.float32], classes: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Scores of users x classes."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
-class FactorScorer:
+class FactorScorer(ClassScorer):
     """Ratings from 0 to 5: mean + the item's offset + features . the item's factors, clipped.
 
     The features are those of `FoldedTaste`. A user's generosity moves all their ratings alike, so it is not part of
@@ -127,15 +145,11 @@ class FactorScorer:
         """Each item alone, except items with equal numbers, such as all items without ratings."""
         return classes_of(np.column_stack([self.factors, self.offsets]))
 
-    def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        """Scores of users x items: one row of features for each user, items by their codes. Larger is better."""
-        # Each class once: a matrix product may round two equal columns differently.
-        wanted, position = np.unique(self.classes.of[items], return_inverse=True)
-        first = self.classes.first[wanted]
-        scores: NDArray[np.float32] = np.asarray(features, dtype=np.float32) @ self.factors[first].T
+    def _score_classes(self, users: NDArray[np.float32], classes: NDArray[np.int32]) -> NDArray[np.float32]:
+        first = self.classes.first[classes]
+        scores: NDArray[np.float32] = users @ self.factors[first].T
         scores += self.offsets[first] + np.float32(self.mean)
-        np.clip(scores, 0.0, BEST_RATING, out=scores)
-        return scores[:, position.reshape(-1)]
+        return np.clip(scores, 0.0, BEST_RATING, out=scores)
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The arrays, by name, from which ``from_tensors`` builds the same scorer again."""
@@ -159,7 +173,7 @@ def checked_factors(factors: ArrayLike, offsets: ArrayLike) -> tuple[NDArray[np.
 
 
 @dataclass(frozen=True, eq=False)
-class GenreNetwork:
+class GenreNetwork(ClassScorer):
     """The weights of a network that reads nothing but genres: those a user liked and disliked, and those of an item."""
 
     weights: Weights
@@ -213,19 +227,16 @@ class RatingNetwork(GenreNetwork):
     def __post_init__(self) -> None:
         require_weights("rating network", self.weights, self.genres, shapes(self.genres))
 
-    def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        """Scores of users x items: one row of features for each user, items by their codes. Larger is better."""
-        wanted, position = np.unique(self.classes.of[items], return_inverse=True)  # each class is scored once
-        users = np.asarray(features, dtype=np.float32)
+    def _score_classes(self, users: NDArray[np.float32], classes: NDArray[np.int32]) -> NDArray[np.float32]:
         # The first trunk layer is linear in the joined towers: add the users' and the classes' parts instead of recomputing.
         user_part = self._user_part(users)
-        class_part = self._class_part[wanted]
-        scores = np.empty((len(users), wanted.size), dtype=np.float32)
-        rows = max(1, _PAIRS // max(1, wanted.size))
+        class_part = self._class_part[classes]
+        scores = np.empty((len(users), classes.size), dtype=np.float32)
+        rows = max(1, _PAIRS // max(1, classes.size))
         for first in range(0, len(users), rows):
             part = user_part[first : first + rows, None, :] + class_part
-            scores[first : first + rows] = self._trunk(part.reshape(-1, part.shape[2])).reshape(-1, wanted.size)
-        return scores[:, position.reshape(-1)]
+            scores[first : first + rows] = self._trunk(part.reshape(-1, part.shape[2])).reshape(-1, classes.size)
+        return scores
 
     def _tower(self, name: str, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
         outputs = self._layers(name, inputs, range(1 + len(TOWER_WIDTHS)))
@@ -284,12 +295,9 @@ class TwoTower(GenreNetwork):
         """classes x 32: the vectors of the items."""
         return self._layers("item", self.flags[self.classes.first].astype(np.float32), range(len(WIDTHS)))
 
-    def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        """Scores of users x items: one row of features for each user, items by their codes. Larger is better."""
-        wanted, position = np.unique(self.classes.of[items], return_inverse=True)  # each class is scored once
-        users = self._layers("user", np.asarray(features, dtype=np.float32), range(len(WIDTHS)))
-        product = users @ self.class_vectors[wanted].T + self.weights["bias"]
-        return _stars(product)[:, position.reshape(-1)]
+    def _score_classes(self, users: NDArray[np.float32], classes: NDArray[np.int32]) -> NDArray[np.float32]:
+        vectors = self._layers("user", users, range(len(WIDTHS)))
+        return _stars(vectors @ self.class_vectors[classes].T + self.weights["bias"])
 
 
 def two_tower_shapes(genres: int) -> dict[str, tuple[int, ...]]:
@@ -322,7 +330,7 @@ def require_weights(model: str, weights: Weights, genres: int, wanted: Mapping[s
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OnnxScorer:
+class OnnxScorer(ClassScorer):
     """Scores from an ONNX model: (features: n x d, items: n x m) -> n, or one input n x (d + m) with the features first.
 
     The model is data until the first score: nothing in it is loaded or run before. ``vectors`` describe the items and
@@ -354,18 +362,16 @@ class OnnxScorer:
         """Classes of items that this scorer cannot tell apart: they get the same score."""
         return classes_of(self.vectors)
 
-    def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        """Scores of users x items: one row of features for each user, items by their codes. Larger is better."""
-        wanted, position = np.unique(self.classes.of[items], return_inverse=True)  # each class is scored once
-        users, vectors = np.asarray(features, dtype=np.float32), self.vectors[self.classes.first[wanted]]
-        scores = np.empty((len(users), wanted.size), dtype=np.float32)
-        for user in range(0, len(users), rows := max(1, _PAIRS // max(1, wanted.size))):
-            for item in range(0, wanted.size, _PAIRS):
+    def _score_classes(self, users: NDArray[np.float32], classes: NDArray[np.int32]) -> NDArray[np.float32]:
+        vectors = self.vectors[self.classes.first[classes]]
+        scores = np.empty((len(users), classes.size), dtype=np.float32)
+        for user in range(0, len(users), rows := max(1, _PAIRS // max(1, classes.size))):
+            for item in range(0, classes.size, _PAIRS):
                 part, chosen = users[user : user + rows], vectors[item : item + _PAIRS]
                 scores[user : user + rows, item : item + _PAIRS] = self._run(part, chosen)
         if self.shift:
             scores += np.float32(self.shift)
-        return checked_scores(scores, scores.shape)[:, position.reshape(-1)]
+        return checked_scores(scores, scores.shape)
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The arrays, by name, from which ``from_tensors`` builds the same scorer again."""
