@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tacit.ledger import ImpressionLedger, Settlement
 from tacit.messages.private_selection import Impression, Offer, OfferRequest, Rule
-from tacit.models.private_selection import Spread, choose, value
+from tacit.models.private_selection import Spread, choose
 from tacit.server import Listings, PrivateSelection, listings, ranked
 from tests.releases import message_of
-from tests.unit.models.prior import prior_draws
+from tests.unit.models.prior import prior_draws, value
 
 MONEY = st.one_of(st.integers(0, 50), st.integers(0, 10**15))
 LISTED = st.lists(st.tuples(MONEY, st.integers(0, 10**6)), min_size=1, max_size=12)

@@ -13,6 +13,7 @@ from typing import Any, NewType, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.checks import keep
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
 from tacit.models.items import Titles
 
@@ -58,11 +59,7 @@ class Catalogue:
             raise InvalidData("genres must have one row of flags per item and one column per genre of the vocabulary.")
         if self.rated_only is not None and self.rated_only.shape != self.ids.shape:
             raise InvalidData("rated_only must be one true-or-false value for each item.")
-        object.__setattr__(self, "ids", read_only(self.ids))
-        if self.rated_only is not None:
-            object.__setattr__(self, "rated_only", read_only(self.rated_only))
-        if self.genres is not None:
-            object.__setattr__(self, "genres", read_only(self.genres))
+        lock_arrays(self)
 
     def __len__(self) -> int:
         return int(self.ids.size)
@@ -225,6 +222,13 @@ def checked_code(kind: str, code: int, n_codes: int) -> int:
 
 def codes_allowed(n_codes: int) -> str:
     return f"codes go from 0 to {n_codes - 1}" if n_codes else "there are no codes"
+
+
+def lock_arrays(frozen: Any) -> None:
+    """Makes every array of a frozen value read-only."""
+    for name, value in vars(frozen).items():
+        if isinstance(value, np.ndarray):
+            keep(frozen, **{name: read_only(value)})
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

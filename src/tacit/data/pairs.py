@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import whole
 from tacit.data.catalogue import Codes, Ids, encode
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidData, InvalidParameter
@@ -40,13 +39,6 @@ class TwoDomains:
     def reversed(self) -> "TwoDomains":
         """The same data with source and target exchanged."""
         return TwoDomains(self.target, self.source)
-
-    def at_least(self, ratings: int) -> "TwoDomains":
-        """Drops a user's ratings in a domain with fewer than ``ratings`` of them, then users without any."""
-        whole("ratings", ratings, least=1)
-        domains = [part.subset(np.repeat(part.counts >= ratings, part.counts)) for part in (self.source, self.target)]
-        kept = (domains[0].counts > 0) | (domains[1].counts > 0)
-        return TwoDomains(domains[0].select_users(kept), domains[1].select_users(kept))
 
     @classmethod
     def align(cls, source: Ratings, target: Ratings) -> "TwoDomains":

@@ -15,8 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import finite, positive
-from tacit.data.catalogue import Catalogue, Codes, Ids, UserId, checked_code, code_of, codes_allowed, read_only
+from tacit.checks import finite, keep, positive
+from tacit.data.catalogue import (
+    Catalogue,
+    Codes,
+    Ids,
+    UserId,
+    checked_code,
+    code_of,
+    codes_allowed,
+    lock_arrays,
+    read_only,
+)
 from tacit.errors import InvalidData, InvalidParameter, UnknownName
 
 # The time of a rating is in whole seconds since 1970. A rating without a known time sorts before all others.
@@ -91,7 +101,7 @@ class Entities:
     def __post_init__(self) -> None:
         if self.codes.size and not 0 <= int(self.codes.min()) <= int(self.codes.max()) < len(self.names):
             raise InvalidData(f"every user must belong to one of the {len(self.names)} entities.")
-        object.__setattr__(self, "codes", read_only(self.codes.astype(np.int32, copy=False)))
+        keep(self, codes=read_only(self.codes.astype(np.int32, copy=False)))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -170,9 +180,7 @@ class Ratings:
 
     def __post_init__(self) -> None:
         _check_shape(self)
-        for field in ("starts", "items", "values", "times", "user_ids"):
-            if getattr(self, field) is not None:
-                object.__setattr__(self, field, read_only(getattr(self, field)))
+        lock_arrays(self)
 
     def __len__(self) -> int:
         return int(self.items.size)

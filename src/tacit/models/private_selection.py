@@ -183,21 +183,16 @@ class TastePrior:
         return largest
 
 
-def value(
-    public: ArrayLike, spread: Spread | Tastes, epsilon: float, *, bids: ArrayLike | None = None, most_d: int = 1
-) -> Floats:
-    """V(m, d) for every m (a row) and d (a column), in units of the score; -inf if d is above m. ``epsilon`` is in nats."""
-    prior = prior_of(public, spread, bids)
-    return _values(prior, positive("epsilon", epsilon), min(whole("most_d", most_d, least=1), prior.size))
-
-
 def prior_of(public: ArrayLike, spread: Spread | Tastes, bids: ArrayLike | None) -> Prior | TastePrior:
     """The prior of these candidates, from a spread or from tastes."""
     return TastePrior(public, spread, bids) if isinstance(spread, Tastes) else Prior(public, spread, bids)
 
 
 def _values(prior: Prior | TastePrior, epsilon: float, most_d: int) -> Floats:
-    """V, with numerator and denominator times e^-epsilon, so that no epsilon overflows."""
+    """V(m, d) for every m (a row) and d (a column), in units of the score; -inf if d is above m.
+
+    Numerator and denominator are times e^-epsilon, so that no epsilon overflows.
+    """
     size = prior.size
     shrunk, weights, shares = _constants(epsilon, prior.rows, most_d)
     total = shrunk * prior.scores.cumsum()

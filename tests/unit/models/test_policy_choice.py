@@ -15,9 +15,8 @@ from tacit.models.private_selection import (
     Spread,
     Tastes,
     choose,
-    value,
 )
-from tests.unit.models.prior import prior_draws
+from tests.unit.models.prior import prior_draws, value
 
 CLICKS = np.array([0.2, 0.11, 0.1, 0.1, 0.04, 0.01])
 BIDS = np.array([0.5, 3.0, 1.0, 0.125, 2.0, 0.7])

@@ -7,9 +7,9 @@ import pytest
 
 from tacit.errors import InvalidParameter, NoLookAlikes, UnknownName
 from tacit.messages.private_selection import Rule
-from tacit.models.private_selection import DRAWS, Spread, Tastes, choose, value
+from tacit.models.private_selection import DRAWS, Spread, Tastes, choose
 from tacit.server import Listings, Population, PrivateSelection, listings_of
-from tests.unit.models.prior import prior_draws
+from tests.unit.models.prior import prior_draws, value
 from tests.unit.server.small_store import small_store
 
 ITEMS = ["a", "b", "c", "d"]

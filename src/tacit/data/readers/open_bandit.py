@@ -1,6 +1,6 @@
 """Open Bandit: the items a fashion shop showed, under a uniform policy or Thompson sampling, and the clicks on them."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.assemble import RowSource
-from tacit.data.catalogue import Codes, Ids, encode, read_only
+from tacit.data.catalogue import Codes, Ids, encode, lock_arrays
 from tacit.data.ratings import OPEN_BANDIT, UNKNOWN, Provenance
 from tacit.data.readers.table import Kind, read_columns
 from tacit.errors import InvalidData, InvalidParameter
@@ -71,10 +71,7 @@ class Impressions:
             raise InvalidData("item features must have one row for each item.")
         if rows and not 0 <= int(self.items.min()) <= int(self.items.max()) < items:
             raise InvalidData("every item code must be an index into item_ids.")
-        for field in fields(self):
-            value: Any = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, field.name, read_only(value))
+        lock_arrays(self)
 
     def __len__(self) -> int:
         return int(self.items.size)

@@ -13,12 +13,12 @@ from pyspark.sql import functions as F
 from tacit.checks import whole
 from tacit.engines.spark.tables import settled
 from tacit.models.cross_domain.edges import DIGITS, MIXED, RANGE, ROUNDING, By, checked_order
-from tacit.models.cross_domain.similarities import Layer
+from tacit.models.cross_domain.similarities import SHRINK, Layer
 
 EDGE = ("first", "second", "cosine", "significance", "share")
 
 
-def edges(ratings: DataFrame, *, shrink: int = 50, most_each: int | None = None) -> DataFrame:
+def edges(ratings: DataFrame, *, shrink: int = SHRINK, most_each: int | None = None) -> DataFrame:
     """The edges between items, each once, from ratings with user, code, value and time; one for each user and item.
 
     An edge has a cosine other than 0 and a significance above 0. ``shrink`` is W, 0 for none: min(co-raters, W) / W.

@@ -68,11 +68,6 @@ def ratings_table(frame: DataFrame, *, domain: bool = True) -> DataFrame:
     return frame.select(*columns, *([_text(frame, "domain")] if domain else []))
 
 
-def items_table(frame: DataFrame) -> DataFrame:
-    """A list of items: item and domain. It must be public if a private release uses it."""
-    return frame.select(_ids(frame, "item"), _text(frame, "domain"))
-
-
 def require_same_kind(column: str, first: DataFrame, second: DataFrame) -> None:
     """Raises InvalidData if ids are numbers in one table and text in the other: no row would match."""
     if first.schema[column].dataType != second.schema[column].dataType:
@@ -163,8 +158,11 @@ class CodedItems:
 
 
 def coded(listed: DataFrame) -> CodedItems:
-    """Codes the items of a list. Raises InvalidData on an item in both domains, an unknown domain or a missing id."""
-    table = items_table(listed).distinct()
+    """Codes the items of a list, which must be public if a private release uses it.
+
+    Raises InvalidData on an item in both domains, an unknown domain or a missing id.
+    """
+    table = listed.select(_ids(listed, "item"), _text(listed, "domain")).distinct()
     _require_domains(table)
     by_id = Window.partitionBy("domain").orderBy("item")
     sizes = {row["domain"]: row["count"] for row in table.groupBy("domain").count().collect()}

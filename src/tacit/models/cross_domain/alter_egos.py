@@ -96,14 +96,12 @@ def alter_egos(
     items; a rating then keeps its distance from its item's mean.
     """
     weights = _weights(replacement, source.shape[1], n_target)
-    if target is not None and target.shape != (source.shape[0], weights.shape[1]):
+    shape = (source.shape[0], weights.shape[1])
+    if target is not None and target.shape != shape:
         raise InvalidParameter(
-            f"target must have {source.shape[0]:,} users x {weights.shape[1]:,} items, not the shape {target.shape}."
+            f"target must have {shape[0]:,} users x {shape[1]:,} items, not the shape {target.shape}."
         )
-    (users, items, values, ego_times), shape = (
-        _images(source, weights, times, centres),
-        (source.shape[0], weights.shape[1]),
-    )
+    users, items, values, ego_times = _images(source, weights, times, centres)
     if target is not None:
         own_users = np.repeat(np.arange(shape[0]), np.diff(target.indptr))
         fresh = ~np.isin(users * shape[1] + items, own_users * shape[1] + target.indices)

@@ -270,18 +270,16 @@ def bridge(
     strength, source_directions = within(source, scale)
     _, target_directions = within(target, both / in_target)
     if not (strength.size and target_directions.shape[1]):
-        source_directions, strength, target_directions = (
+        source_directions, target_directions, strength = (
             source_directions[:, :0],
-            strength[:0],
             target_directions[:, :0],
+            strength[:0],
         )
     ridge = 2.0 * max(0.1 * float(np.median(strength)), noise * scale) if strength.size else 1.0
     across = matrix[source, target] - explained[source, target]
-    crossing = (
-        min(target_directions.shape[1], links(across, source_directions, target_directions, noise))
-        if strength.size
-        else 0
-    )
+    crossing = 0
+    if strength.size:
+        crossing = min(target_directions.shape[1], links(across, source_directions, target_directions, noise))
     weights = source_directions / (strength + ridge) @ (source_directions.T @ across @ target_directions)
     if not crossing:  # the block between the domains is noise, which would only do harm
         weights = np.zeros_like(weights)
@@ -370,10 +368,8 @@ def honest_x_map(
     if values.size:
         crossing = min(values.size, _links(matrix, base.n_source, noise, edge * noise, MOST_DIRECTIONS))
     replacements = np.full(base.n_source, NONE, dtype=np.int64)
-    similar, cosines = (
-        np.full((n_target, min(k, n_target)), NONE, dtype=np.int64),
-        np.zeros((n_target, min(k, n_target))),
-    )
+    similar = np.full((n_target, min(k, n_target)), NONE, dtype=np.int64)
+    cosines = np.zeros(similar.shape)
     if values.size and n_target and base.n_source:
         across, inside = cosine[: base.n_source, base.n_source :], cosine[base.n_source :, base.n_source :]
         if crossing or anyway:  # the largest of pure noise is not a replacement
