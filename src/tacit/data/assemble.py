@@ -185,12 +185,10 @@ def _id_column(name: str, raw: ArrayLike) -> NDArray[Any]:
 
 
 def _unbox(name: str, column: NDArray[Any]) -> NDArray[Any]:
-    """A column of Python objects as whole numbers or text. None is not an id, and not the text "None"."""
+    """A column of Python objects as whole numbers or text, or unchanged. None is not an id, and not the text "None"."""
     kinds = {type(value) for value in column.ravel().tolist()}
-    if all(issubclass(kind, str) for kind in kinds):
-        return column.astype(str)
     if any(issubclass(kind, (bool, np.bool_)) or not issubclass(kind, (int, np.integer, str)) for kind in kinds):
-        raise InvalidData(f"{name} must be one column of whole numbers or of text, without missing values.")
+        return column
     if any(issubclass(kind, str) for kind in kinds):
         return column.astype(str)
     if not all(_LEAST <= int(value) < -_LEAST for value in column.ravel().tolist()):

@@ -191,7 +191,7 @@ def prior_of(public: ArrayLike, spread: Spread | Tastes, bids: ArrayLike | None)
 def _values(prior: Prior | TastePrior, epsilon: float, most_d: int) -> Floats:
     """V(m, d) for every m (a row) and d (a column), in units of the score; -inf if d is above m.
 
-    Numerator and denominator are times e^-epsilon, so that no epsilon overflows.
+    Numerator and denominator are scaled by e^-epsilon: no epsilon overflows.
     """
     size = prior.size
     shrunk, weights, shares = _constants(epsilon, prior.rows, most_d)

@@ -148,7 +148,7 @@ class SumPlan:
 
 
 def safe(entities: int, fewest: int, colluding: int) -> bool:
-    """Whether no story of the server gives a total with fewer than ``fewest - colluding`` honest entities, nor two totals."""
+    """Whether the server can get one total only, with ``fewest - colluding`` or more honest entities, whatever it tells them."""
     honest = fewest - colluding
     # The server may tell each honest entity other drop-outs, at most (entities - fewest) of them. To make the total too small,
     # (entities - fewest + 1) entities would have to be reported missing by `honest` others each, which is more reports than there

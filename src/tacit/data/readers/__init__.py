@@ -3,6 +3,7 @@
 The modules of this package read the public data sets. Every reader returns complete, checked data or raises an error.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,21 +98,10 @@ def read_pair(
     provenance: Provenance | None = None,
 ) -> TwoDomains:
     """Two domains from two files with the same columns. Equal user ids mean the same person."""
-
-    def domain(path: str | Path) -> Ratings:
-        return read_table(
-            path,
-            user=user,
-            item=item,
-            rating=rating,
-            time=time,
-            scale=scale,
-            separator=separator,
-            duplicates=duplicates,
-            outside=outside,
-            provenance=provenance,
-        )
-
+    domain = partial(
+        read_table, user=user, item=item, rating=rating, time=time, scale=scale, separator=separator,
+        duplicates=duplicates, outside=outside, provenance=provenance,
+    )  # fmt: skip
     return TwoDomains.align(domain(source), domain(target))
 
 

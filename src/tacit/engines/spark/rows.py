@@ -56,17 +56,17 @@ class SparkRows:
         """Frees the memory that ``ready`` uses."""
         self._frame.unpersist()
 
-    def totals(self, of: SumStep) -> Totals:
-        """``of.totals`` of all rows, exactly."""
+    def totals(self, step: SumStep, /) -> Totals:
+        """The exact totals of ``step`` over all rows."""
         items = self._items
 
         def add_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from _one_row(of.totals(table) for table in tables(batches, items))
+            yield from _one_row(step.totals(table) for table in tables(batches, items))
 
         sums = self._frame.mapInArrow(add_up, _SUMS)
         if self._parts > _GROUPS:
             sums = sums.repartition(_GROUPS, "part").mapInArrow(_merge, _SUMS)
-        total = np.zeros(of.length, dtype=np.int64)
+        total = np.zeros(step.length, dtype=np.int64)
         for row in sums.select("total").collect():
             total += np.frombuffer(row["total"], dtype=np.int64)
         return total

@@ -70,7 +70,7 @@ def several_replacements(x: XSim, count: int) -> Any:
 def _best(x: XSim, count: int) -> tuple[Ints, Codes, Floats]:
     """The ``count`` target items of largest X-SIM above 0 for each source item: source items, target items, X-SIM."""
     rows = np.repeat(np.arange(x.n_source), np.diff(x.values.indptr))
-    # a sum that cancels counts as 0, in whatever order it was summed
+    # `goodness` rounds: a sum that cancels counts as 0
     above = np.flatnonzero(goodness(x.values.data) > 0.0)
     rows, items, values = rows[above], x.values.indices[above].astype(np.int32), x.values.data[above]
     kept = k_best(rows, items, values, count)

@@ -21,7 +21,7 @@ from tacit.errors import InvalidInput, InvalidParameter
 from tacit.models.arrays import Array, Codes, Floats, Ints
 
 By: TypeAlias = Literal["signed", "absolute"]
-ROUNDING = 1e-12  # a smaller cosine is a sum that cancels up to rounding: no edge, in whatever order it was summed
+ROUNDING = 1e-12  # a smaller cosine is a sum that cancels up to rounding: no edge
 DIGITS = 12  # cosines that agree to so many decimals are ties, and the lower item comes first
 MIXED, RANGE = 2654435761, 1 << 32  # an odd factor, so that items below 2^32 mix to different numbers
 _MOST_USERS = 1 << 26  # the compiled loop packs two counts of raters into the 53 bits of a float

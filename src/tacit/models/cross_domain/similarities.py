@@ -125,6 +125,11 @@ class Legs:
     near_target: Leg
     far_target: Leg
 
+    @property
+    def n_target(self) -> int:
+        """How many items the target domain has."""
+        return self.n_items - self.n_source
+
 
 def pruned(edges: Edges, layers: Layers, n_source: int, k: int = 10, by: By = "signed") -> Legs:
     """Each far item keeps its k best edges to near items, each near item to bridges, each source bridge to target bridges.

@@ -141,7 +141,7 @@ def x_sim(legs: Legs, method: str | PathMethod = PathMethod.AUTO, nodes: int | N
     method = member("method", PathMethod, method)
     if nodes is not None:
         nodes = whole("nodes", nodes, least=1, most=4096)
-    parts, n_source, n_target = thirds(legs), int(legs.n_source), int(legs.n_items - legs.n_source)
+    parts, n_source, n_target = thirds(legs), legs.n_source, legs.n_target
     if method is not PathMethod.ENUMERATE:
         nodes = _nodes(legs, parts, method, nodes)
     if method is PathMethod.ENUMERATE or nodes is None:
@@ -297,7 +297,7 @@ class _Grid:
 
 def integrated(legs: Legs, parts: Thirds, nodes: int, cells: int) -> Iterator[Sums]:
     """Sums of c_p s_p and of c_p for all source items and some target items at a time."""
-    n_source, n_target = int(legs.n_source), int(legs.n_items - legs.n_source)
+    n_source, n_target = legs.n_source, legs.n_target
     square = (n_source, n_source)
     out = [_grid(of_leg(leg), square) for leg in (legs.near_source, legs.far_source)]
     across = _grid(shifted(parts.bridge, 0, -n_source), (n_source, n_target))
@@ -349,4 +349,4 @@ def nodes_for(largest: int) -> int | None:
 def multiplications(legs: Legs, nodes: int) -> int:
     """Multiplications at all nodes together."""
     edges = legs.bridge.first.size + legs.near_source.first.size + legs.far_source.first.size
-    return 3 * nodes * int(edges) * int(legs.n_items - legs.n_source)
+    return 3 * nodes * edges * legs.n_target

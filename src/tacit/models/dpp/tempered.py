@@ -330,7 +330,7 @@ class _DenseKernel:
 
 
 class _RowKernel:
-    """sigma I + B B^T, of which only single columns are formed. What is left of an item is never below sigma."""
+    """sigma I + B B^T. It forms single columns only. What is left of an item is never below sigma."""
 
     def __init__(self, rows: ArrayLike, sigma: float) -> None:
         self._rows = checked_features(rows)
