@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.device import Choice, Device, blind, select
 from tacit.device.private_selection import guarantee_of
 from tacit.errors import InvalidParameter
-from tacit.guarantees import ONE_PROFILE, Guarantee, ShuffleCondition, across_batches, nothing, pure
+from tacit.guarantees import ONE_PROFILE, Guarantee, ShuffleCondition, nothing, pure
 from tacit.ledger import ImpressionLedger, ItemTotal, Settlement
 from tacit.ledger.chain import SECOND, now
 from tacit.mechanisms import SYSTEM_NOISE, Noise
@@ -140,10 +140,6 @@ class BatchTranscript(Transcript):
     totals: tuple[ItemTotal, ...]  # exact
     guarantees: tuple[Guarantee, ...]  # of each group
     accepted: int  # reports that the shuffler acknowledged
-
-    def after(self, batches: int) -> Guarantee:
-        """What is promised to a user with a report in each of so many batches like this one."""
-        return across_batches([self.guarantee] * batches)
 
     @property
     def summary(self) -> str:
