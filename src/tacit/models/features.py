@@ -204,11 +204,6 @@ class FoldedTaste(FeatureSpace):
         keep(self, factors=factors, offsets=offsets, penalties=penalties, mean=finite("mean", self.mean))
 
     @property
-    def n_items(self) -> int:
-        """How many items there are."""
-        return int(self.factors.shape[0])
-
-    @property
     def dimension(self) -> int:
         """How many features a user has: one for each factor."""
         return int(self.factors.shape[1])
@@ -232,7 +227,7 @@ class FoldedTaste(FeatureSpace):
     ) -> NDArray[np.float64]:
         """The tastes before clipping: the curator chooses the scale by them."""
         items = np.asarray(items, dtype=np.intp)
-        design = np.column_stack([np.ones(self.n_items), self.factors]).astype(np.float64)
+        design = np.column_stack([np.ones(len(self.factors)), self.factors]).astype(np.float64)
         targets = np.asarray(values, dtype=np.float64) - self.mean - self.offsets[items]
         fitted = grouped_ridge(np.asarray(starts), items, targets, design, self.penalties.astype(np.float64))
         return fitted[:, 1:]

@@ -21,8 +21,7 @@ from tacit.engines.coordinator import CoordinatorFolder
 from tacit.engines.flower import NAME, Answer, Status
 from tacit.engines.folders import ENDING
 from tacit.files import replace
-from tacit.server import federated_prototypes
-from tacit.server.federated_prototypes import Verdict
+from tacit.server.federated_prototypes import ReplyStatus, Verdict
 
 _LOG = getLogger(__name__)
 _TRIES = 3  # of a node that fails, in one stage
@@ -39,22 +38,6 @@ class Link(Protocol):
 
     def answers(self) -> Iterable[Answer]:
         """The answers that have arrived since the last call, in any order, each once."""
-
-
-class StagedRun(Protocol):
-    """A federation in progress, such as `RunFolder`."""
-
-    @property
-    def stage(self) -> str: ...
-    @property
-    def done(self) -> bool: ...
-    @property
-    def expected(self) -> Collection[str]: ...
-    def outgoing(self) -> Mapping[str, bytes]: ...
-    def accept(self, reply: bytes) -> Verdict: ...
-    def advance(self) -> object: ...
-    def seconds_left(self) -> float:
-        """Seconds until the run's deadline: 0 when it has passed, infinite if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +61,7 @@ class Carrier:
     """
 
     def __init__(
-        self, stages: StagedRun, link: Link, patience: Patience, clock: Callable[[], float] = monotonic
+        self, stages: "RunFolder", link: Link, patience: Patience, clock: Callable[[], float] = monotonic
     ) -> None:
         self._stages, self._link, self._patience, self._clock = stages, link, patience, clock
         self._names: dict[int, str] = {}
@@ -200,7 +183,7 @@ class RunFolder:
 
     def accept(self, reply: bytes) -> Verdict:
         verdict = self._run.accept(reply)
-        if verdict.status is federated_prototypes.ReplyStatus.ACCEPTED:
+        if verdict.status is ReplyStatus.ACCEPTED:
             name = f"{sha256(reply).hexdigest()}{ENDING}"
             replace(self._folder.folder / "inbox" / name, reply, parents=True)
         return verdict
@@ -210,6 +193,7 @@ class RunFolder:
         self._run, _ = self._folder.step(self._key, close=True)
 
     def seconds_left(self) -> float:
+        """Seconds until the run's deadline: 0 when it has passed, infinite if there is none."""
         deadline = self._run.manifest.deadline
         if deadline is None:
             return inf
