@@ -53,6 +53,15 @@ def test_children_forked_while_other_threads_charge_can_charge(raced: str) -> No
     assert check(raced).sound
 
 
+def test_child_that_was_forked_while_a_file_was_read_may_not_use_it(tmp_path: Path) -> None:
+    """A connection that was open during the fork would forget the locks of this file. PostgreSQL has no such trouble."""
+    path = tmp_path / "ledger.db"
+    with PrivacyLedger.create(path) as ledger:
+        ledger.enrol("raced", Budget(1e6), protects=ONE_USER)
+    assert printed("fork_while_read", target=str(path)) == [["ledger-unavailable", "ledger-unavailable"], 1]
+    assert check(path).sound
+
+
 def test_thread_that_is_interrupted_while_it_commits_holds_up_nobody(raced: str) -> None:
     assert printed("interrupt", target=raced, leads=True) == ["interrupt", "later"]
     with PrivacyLedger.open(raced) as ledger:

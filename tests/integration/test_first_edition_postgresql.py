@@ -79,19 +79,32 @@ def test_it_is_charged_and_appended_to(kept: Opens, name: str) -> None:
     ):
         for subject in names:
             ledger.charge(subject, "more", pure(0.125, ONE_USER))
+        fresh = pure(0.25, ONE_USER)
+        assert ledger.release(names[1], "fresh", fresh, lambda: b"\0drawn") == b"\0drawn"
+        assert ledger.release(names[1], "fresh", fresh, never) == b"\0drawn"
         with pytest.raises(Conflict):
             ledger.charge(names[0], "c0", pure(0.25, ONE_USER))  # an id that was used with another guarantee
         with pytest.raises(BudgetExhausted):
             ledger.charge(names[0], "too much", pure(20.0, ONE_USER))
         assert {subject: ledger.statement(subject).charges for subject in names} == {
-            subject: statement["charges"] + 1 for subject, statement in said["statements"].items()
+            subject: statement["charges"] + 1 + (subject == names[1])
+            for subject, statement in said["statements"].items()
         }
         known = sum(total["impressions"] for total in said["items"])
-        assert not any(shop.report(f"id-{place}", "aé3"[place % 3], 10 * place).fresh for place in range(12) if known)
+        for place in range(12 if known else 0):
+            assert not shop.report(f"id-{place}", "aé3"[place % 3], 10 * place).fresh
         assert all(shop.report(f"new-{place}", "a", 1).fresh for place in range(8))
         shop.offer(Offered("new", (("a", 5), ("b", 7)), "", 4_000_000_000))
         assert shop.settle("new", ("b",)).value == "ok"
-        assert sum(total.impressions for total in shop.items()) == known + 9
+        received, ones = shop.engagements("b")
+        assert [shop.engage("new", bit).value for bit in (1, 1, 0)] == ["ok", "duplicate", "conflict"]
+        assert shop.engagements("b") == (received + 1, ones + 1)
+        batch = [(f"new-{place}", "ab"[place % 2]) for place in range(10, 22)]  # in all lanes
+        settled = [
+            shop.settle_batch("new", "g", reports, {"a": 3, "b": 4}).value for reports in (batch, batch, batch[1:])
+        ]
+        assert settled == ["ok", "duplicate", "conflict"]
+        assert sum(total.impressions for total in shop.items()) == known + 21
         assert shop.balanced()
     assert check(ledger_kept.uri, head=ledger_kept.head).sound
 

@@ -264,6 +264,37 @@ def fork_while_threads_charge(target: str, forks: int) -> None:
     _say(charged)
 
 
+def fork_while_read(target: str) -> None:
+    """Forks while a reader is open; prints the codes of the errors that a child gets, and whether the parent can charge."""
+    with PrivacyLedger.open(target) as ledger:
+        inherited, answered = os.pipe()
+        with ledger._store.read():
+            pid = os.fork()
+        if pid == 0:
+            attempts: list[Callable[[], object]] = [
+                lambda: ledger.charge("raced", "child", COST),
+                lambda: PrivacyLedger.open(target),
+            ]
+            try:
+                os.write(answered, json.dumps([_code_of(attempt) for attempt in attempts]).encode())
+            finally:
+                os._exit(0)
+        os.close(answered)
+        os.waitpid(pid, 0)
+        with os.fdopen(inherited) as answers:
+            codes = json.loads(answers.read())
+        ledger.charge("raced", "parent", COST)
+        _say([codes, ledger.statement("raced").charges])
+
+
+def _code_of(attempt: Callable[[], object]) -> str:
+    try:
+        attempt()
+    except TacitError as problem:
+        return problem.code
+    return "ok"
+
+
 def interrupt(target: str, leads: bool) -> None:
     """Interrupts the main thread in a charge, while it commits or while it waits for another thread's commit; prints which
     charges were made by the others, and afterwards."""

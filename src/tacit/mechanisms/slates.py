@@ -38,7 +38,10 @@ MOST_ITEMS = 1 << 22
 
 
 def whole_rows(rows: ArrayLike | sparse.csr_array, items: int, bound: float) -> sparse.csr_array:
-    """Users x items in steps of sqrt(bound) / 2^16, each row cut alone to squares of at most 2^32. A bad cell counts as 0."""
+    """Users x items in steps of sqrt(bound) / 2^16. Each row is cut independently to squares of at most 2^32.
+
+    A bad cell counts as 0.
+    """
     table = bounded_rows(rows, items, sqrt_down(Fraction(bound)), norm=2, steps=STEPS)
     if table.shape[0] >= MOST_USERS:  # the shape is the caller's, not private
         raise InvalidInput(f"a table must have fewer than {MOST_USERS} rows: whole numbers would overflow.")

@@ -215,7 +215,7 @@ class BoundedCounts:
 
     @cached_property
     def noise_law(self) -> GridNoise:
-        """A step is one report, and a user's reports add ``reports_each`` in all, at any places."""
+        """A step is one report, and a user's reports add ``reports_each`` in all, wherever they are."""
         return GridNoise.laplace(Fraction(self.reports_each) / Fraction(self.epsilon), Fraction(1))
 
     def totals(self, reports: Iterable[tuple[User, int]]) -> NDArray[np.int64]:

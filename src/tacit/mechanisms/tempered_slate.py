@@ -251,7 +251,10 @@ def read_only(features: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _scale_to_one(features: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scales by a power of 2, to a largest number of about 1: beside votes, tiny features could visibly vanish."""
+    """Scales by a power of 2 so that the largest value is about 1.
+
+    Tiny features could otherwise be lost next to votes, which would be visible.
+    """
     exponent = int(np.frexp(np.abs(features).max(initial=0.0))[1])
     return features if exponent == 0 else np.ldexp(features, -exponent)
 

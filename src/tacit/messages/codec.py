@@ -8,7 +8,7 @@
         public_score: Annotated[float, Meta(ge=-MOST_SCORE, le=MOST_SCORE)]
         bid_micros: Annotated[Micros, Named("bid")] = 1_000_000
 
-        def check(self) -> None: ...          # only checks beyond types and bounds
+        def _check(self) -> None: ...          # only checks beyond types and bounds
 
 msgspec checks types and bounds, strictly: 1.0 and true are not whole numbers, and every member must be there and no other. An
 error names a path and a type and never shows a value. Messages are dataclasses and not msgspec Structs, because a Struct checks
@@ -98,9 +98,9 @@ class Message:
     def __post_init__(self) -> None:
         for field in _plan(type(self)).fields:
             object.__setattr__(self, field.name, field.check(getattr(self, field.name), f"$.{field.key}"))
-        self.check()
+        self._check()
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage for faults beyond types and bounds, such as two fields that contradict each other."""
 
     def to_json(self) -> dict[str, Any]:
@@ -348,7 +348,7 @@ def _build(cls: type[Any], sent: Any) -> Any:
     for field in _plan(cls).fields:
         value = getattr(sent, field.name)
         object.__setattr__(message, field.name, value if field.read is None else field.read(value))
-    message.check()
+    message._check()
     return message
 
 

@@ -205,7 +205,7 @@ class Replacements(Message, _TwoCatalogues, metaclass=ReleaseOnly):
     scale: tuple[Real, Real]  # the lowest and the highest rating, in stars
     guarantee: Promise
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage if the parts of the table do not fit together."""
         source, target = _checked_catalogues(self.source, self.target)
         _indices(list(self.chosen), "$.chosen", length=len(source), least=0, most=len(target) - 1)

@@ -121,7 +121,7 @@ class Signal(Message, metaclass=ReleaseOnly):
     simulated: bool = False
     empty: bool = False
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage for steps or an eta that a signal cannot have."""
         steps = self.steps
         if steps.ndim != 1 or not 1 <= steps.size <= MOST_DIMENSION or steps.dtype.kind not in "iu":
@@ -274,7 +274,7 @@ class Request(Message):
     k: Size = 5
     t: Size = 1
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage if the device would show more items than it asks for."""
         if self.t > self.k:
             raise InvalidMessage(f"a request needs 1 <= t <= k <= {MOST_K}.")

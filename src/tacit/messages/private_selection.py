@@ -132,7 +132,7 @@ class Policy(Message):
         | None
     ) = None  # of an envelope, one for each candidate, in 2^-32
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage if two fields contradict each other."""
         if max(self.d, self.slots) > self.m:
             raise InvalidMessage("a policy has at most m slots, and a d of at most m.")
@@ -195,7 +195,7 @@ class Candidate(Message):
     public_score: Annotated[float, Meta(ge=-MOST_SCORE, le=MOST_SCORE)]
     bid_micros: Annotated[Micros, Named("bid")] = 1_000_000
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage if the item's name is not printable."""
         item_name(self.item, "$.item")
 
@@ -229,7 +229,7 @@ class Offer(Message):
     candidates: Annotated[tuple[Candidate, ...], Meta(min_length=1, max_length=MOST_CANDIDATES)] = field(repr=False)
     batch: BatchTerms | None = None
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage if the parts of the offer do not fit together."""
         if self.policy.m != len(self.candidates):
             raise InvalidMessage(f"an offer has 1 to {MOST_CANDIDATES:,} candidates, as many as its policy states.")
@@ -268,7 +268,7 @@ class Impression(Message, metaclass=ReleaseOnly):
         tuple[ItemName, ...], Meta(min_length=1, max_length=MOST_SLOTS, extra_json_schema={"uniqueItems": True})
     ] = field(repr=False)
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage if an item is not printable, or named twice."""
         for item in self.items:
             item_name(item, "$.items")
@@ -319,7 +319,7 @@ class ShuffledReport(Message, metaclass=ReleaseOnly):
     item: ItemName = field(repr=False)
     token: ReportToken = field(repr=False)
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage if the item's name is not printable."""
         item_name(self.item, "$.item")
 
@@ -356,7 +356,7 @@ class Batch(Message):
         ),
     ] = field(repr=False)
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage if a report is malformed, or the order is wrong."""
         if len(self.reports) > MOST_REPORTS:
             raise InvalidMessage(f"a batch has at most {MOST_REPORTS:,} reports.")

@@ -42,7 +42,7 @@ class Slate(Message, metaclass=ReleaseOnly):
     route: str
     guarantee: Promise
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage if an item stands twice, or the route is not a valid name."""
         keep(self, items=checked_items(self.items))
         words = self.route.split("-")
@@ -149,7 +149,7 @@ class Popularity(_Counts):
     step: Step  # the distance of two points of the grid, in likes
     guarantee: Promise
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage unless there is one number for each item."""
         keep(self, items=checked_items(self.items, least=1))
         keep(self, steps=_frozen(self.steps, (len(self.items),)), step=_checked_step(self.step))
@@ -176,7 +176,7 @@ class Similarity(_Counts):
     step: Step  # the distance of two points of the grid
     guarantee: Promise
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raises InvalidMessage unless the matrix is symmetric and has one row for each item."""
         keep(self, items=checked_items(self.items, least=1, most=MOST_KERNEL_ITEMS))
         count = len(self.items)

@@ -405,7 +405,10 @@ def _ridges(cells: Cells, kind: Penalty, ridge: float, weights: Floats | None) -
 
 
 def _start(cells: Cells, rank: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Factors around the root of mean / rank: products are near the mean. They differ, because equal ones would stay equal."""
+    """Factors around the root of mean / rank, so products are near the mean.
+
+    The factors differ from each other, since equal ones would never separate.
+    """
     n, m = cells.shape
     known = n * m if cells.full else cells.by_row.nnz
     mean = max(float(cells.by_row.sum()) / known, 0.0) if known else 0.0

@@ -148,7 +148,10 @@ class SumPlan:
 
 
 def safe(entities: int, fewest: int, colluding: int) -> bool:
-    """Whether the server can get one total only, with ``fewest - colluding`` or more honest entities, whatever it tells them."""
+    """Whether the server learns at most one total, whatever it tells the entities.
+
+    That total includes at least ``fewest - colluding`` honest entities.
+    """
     honest = fewest - colluding
     # The server may tell each honest entity other drop-outs, at most (entities - fewest) of them. To make the total too small,
     # (entities - fewest + 1) entities would have to be reported missing by `honest` others each, which is more reports than there

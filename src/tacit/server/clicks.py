@@ -48,8 +48,8 @@ def click_estimate(received: int, ones: int, epsilon: float) -> ClickEstimate:
     """The number of clicks behind ``ones`` among ``received`` randomised bits.
 
     Each bit is kept with probability p = e^epsilon / (1 + e^epsilon) and flipped otherwise; ``epsilon`` is in nats. The
-    estimate is (ones - n (1-p)) / (2p - 1), where n is the number of bits *received*. The number of impressions in its place
-    would make the estimate too small: by 582 clicks if 1,000 of 10,000 bits are missing at epsilon 1.
+    estimate is (ones - n (1-p)) / (2p - 1), where n is the number of bits *received*. Using the number of impressions
+    instead would make the estimate too small: by 582 clicks if 1,000 of 10,000 bits are missing at epsilon 1.
     """
     n, y = whole("received", received, least=0), whole("ones", ones, least=0)
     if y > n:

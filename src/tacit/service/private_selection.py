@@ -84,7 +84,8 @@ async def impression(http: HttpRequest) -> Response:
     """Reports the items that a device showed for an offer. The server counts them once, at the prices of the offer.
 
     Every outcome is final: `ok` (counted now), `duplicate` (counted before), `conflict` (reported before with other items, or not
-    offered), `unknown` (no such token) or `expired` (more than a day after the offer expired). It is safe to repeat a report.
+    offered), `expired` (more than a day after the offer expired) or `unknown` (no such token, or its expired offer was deleted). It
+    is safe to repeat a report.
     """
     shown = Impression.from_json(await json_of(http))
     outcome = await state_of(http).impressions(shown)
@@ -102,7 +103,7 @@ async def engagement(http: HttpRequest) -> Response:
     """Reports whether a shown item was clicked, as a bit that the device may have flipped at random.
 
     Report the impression first: until then the outcome is `unknown`. It is `conflict` for a second, different bit, for an offer of
-    several slots, and for a bit that was randomised at another epsilon than the server's.
+    several slots, and for a bit that was randomised at an epsilon other than the server's.
     """
     click = Engagement.from_json(await json_of(http))
     outcome = await state_of(http).engagements(click)

@@ -107,6 +107,7 @@ def test_who_is_known_already_does_not_make_others_be_forgotten(clock: Clock, mo
         ("2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::"),
         ("2001:db8:1:3::1", "2001:db8:1:3::"),
         ("fe80::1%eth0", "fe80::"),  # a scope id is the name of an interface of this machine
+        ("::1", "::"),  # and not 0.0.0.0, which is an address of the old protocol
         ("testclient", "testclient"),
         ("no:address", "no:address"),
         ("", ""),

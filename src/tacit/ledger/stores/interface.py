@@ -23,7 +23,7 @@ def _no_seal(*content: Any) -> bytes:
     raise TypeError("rows of this table have no seal")
 
 
-@dataclass(frozen=True, eq=False)  # a table equals itself alone, so statements can be cached by it
+@dataclass(frozen=True, eq=False)  # compared and hashed by identity: statements are cached by it
 class LedgerTable:
     """A table whose columns are never null.
 

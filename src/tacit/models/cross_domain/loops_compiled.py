@@ -162,7 +162,7 @@ def upper_rows(first, last, rows, columns, scale, raters, shrink, sums, out):  #
 def mirror(edges, counts, forth, back, out):  # type: ignore[no-untyped-def]
     """Writes both directions of edges i < j, ascending, to the next free positions of their rows (``forth`` and ``back``).
 
-    It sorts by j first, by counting, so that each row is written in one run, and memory page by page.
+    It sorts by j first, by counting, so that each row is written contiguously, and memory is accessed page by page.
     ``counts`` has the edges of each j.
     """
     first, second, cosine, significance, share = edges
