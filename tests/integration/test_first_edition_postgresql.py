@@ -13,7 +13,7 @@ from tacit.errors import BudgetExhausted, Conflict, LedgerBehind
 from tacit.guarantees import ONE_USER, Guarantee, pure
 from tacit.ledger import Head, ImpressionLedger, Offered, PrivacyLedger, check, export, month, open_store, recompute
 from tests.integration.conftest import PostgresqlServer
-from tests.unit.first_edition import At, recorded, unpacked
+from tests.unit.first_edition import At, recorded, require_settled, unpacked
 
 RECORDED = recorded("postgresql.json")
 AT = At(*RECORDED["at"])
@@ -113,17 +113,8 @@ def test_offers_batches_and_clicks_are_known(kept: Opens) -> None:
     ledger_kept = kept("lanes")
     said = ledger_kept.said
     with ImpressionLedger.open(ledger_kept.uri, clock=AT) as shop:
-        for token, items, settled in said["settled"]:
-            assert (settled, shop.settle(token, tuple(items)).value) == ("ok", "duplicate")
-        for token, bit, engaged in said["engaged"]:
-            assert (engaged, shop.engage(token, bit).value) == ("ok", "duplicate")
-        batch, group, reports, prices, settled = said["batch"]
-        pairs = [(token, item) for token, item in reports]
-        assert (settled, shop.settle_batch(batch, group, pairs, prices).value) == ("ok", "duplicate")
-        assert shop.settle_batch(batch, group, pairs[:-1], prices).value == said["conflict"] == "conflict"
+        require_settled(shop, said)
         assert shop.refused("c", "g")
-        assert [total.to_json() for total in shop.items()] == said["items"]
-        assert shop.settle("t3", ("b",)).value == "ok"  # offered, and not settled yet
     assert check(ledger_kept.uri).sound
 
 

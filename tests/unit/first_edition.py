@@ -20,6 +20,7 @@ from tacit.device.catalogue import RemoteCatalogue
 from tacit.engines.flower.__main__ import write_app
 from tacit.errors import TacitError
 from tacit.guarantees import Guarantee, Neighbours
+from tacit.ledger import ImpressionLedger
 from tacit.messages import LookAlikes, Store
 from tacit.messages import cross_domain as cd
 from tacit.messages import federated_prototypes as fp
@@ -115,6 +116,20 @@ def unpacked(name: str, folder: Path) -> Path:
     with tarfile.open(FIXTURES / f"{name}.tar.xz") as archive:
         archive.extractall(folder, filter="data")
     return folder
+
+
+def require_settled(shop: ImpressionLedger, said: Any) -> None:
+    """What was settled, clicked and batched by 0.1.0 is known, and another version of a batch is refused."""
+    for token, items, settled in said["settled"]:
+        assert (settled, shop.settle(token, tuple(items)).value) == ("ok", "duplicate")
+    for token, bit, engaged in said["engaged"]:
+        assert (engaged, shop.engage(token, bit).value) == ("ok", "duplicate")
+    batch, group, reports, prices, settled = said["batch"]
+    pairs = [(token, item) for token, item in reports]
+    assert (settled, shop.settle_batch(batch, group, pairs, prices).value) == ("ok", "duplicate")
+    assert shop.settle_batch(batch, group, pairs[:-1], prices).value == "conflict"
+    assert [total.to_json() for total in shop.items()] == said["items"]
+    assert shop.settle("t3", ("b",)).value == "ok"  # offered, and not settled yet
 
 
 def digest_of(ratings: Any) -> str:

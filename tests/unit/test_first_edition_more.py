@@ -20,7 +20,7 @@ from tacit.guarantees import ONE_USER, Guarantee, pure
 from tacit.ledger import Head, ImpressionLedger, Offered, PrivacyLedger, check, export, month, open_store, recompute
 from tests.unit.cli.called import Command
 from tests.unit.curator.slates_world import CountedNoise
-from tests.unit.first_edition import At, recorded, unpacked, unsynced
+from tests.unit.first_edition import At, recorded, require_settled, unpacked, unsynced
 
 __all__ = ["unsynced"]
 
@@ -103,16 +103,7 @@ def test_they_are_charged_and_appended_to(folder: Path, name: str, tacit: Comman
 def test_offers_batches_and_clicks_of_several_lanes_are_known(folder: Path) -> None:
     said = SAID["ledgers"]["lanes.db"]
     with ImpressionLedger.open(folder / "lanes.db", clock=At(*SAID["at"])) as shop:
-        for token, items, settled in said["settled"]:
-            assert (settled, shop.settle(token, tuple(items)).value) == ("ok", "duplicate")
-        for token, bit, engaged in said["engaged"]:
-            assert (engaged, shop.engage(token, bit).value) == ("ok", "duplicate")
-        batch, group, reports, prices, settled = said["batch"]
-        pairs = [(token, item) for token, item in reports]
-        assert (settled, shop.settle_batch(batch, group, pairs, prices).value) == ("ok", "duplicate")
-        assert shop.settle_batch(batch, group, pairs[:-1], prices).value == "conflict"
-        assert [one.to_json() for one in shop.items()] == said["items"]
-        assert shop.settle("t3", ("b",)).value == "ok"  # offered, and not settled yet
+        require_settled(shop, said)
     assert check(folder / "lanes.db").sound
 
 

@@ -21,7 +21,18 @@ from tacit.checks import keep, whole
 from tacit.errors import InvalidMessage, UnknownName
 from tacit.files import OWNER_ONLY, draft
 from tacit.guarantees import Guarantee, LossKind, Release, delta_of_gaussian, epsilon_of_rho
-from tacit.messages.codec import Form, Message, Promise, Real, ReleaseOnly, make, read, read_guarantee, value_of
+from tacit.messages.codec import (
+    ArrayMessage,
+    Form,
+    Promise,
+    Real,
+    Schema,
+    make,
+    read,
+    read_guarantee,
+    schema_of,
+    value_of,
+)
 from tacit.messages.items import Item, Items, checked_items, index_of, indices_of, known_ratings
 from tacit.models.cross_domain.transfer import MOST_DIRECTIONS, Offsets, Transfer
 from tacit.models.cross_domain.transfer_models import NONE, Bridge, FactorPosterior, HonestXMap
@@ -39,20 +50,11 @@ _FLATTEST = 1e-6  # least ratio of the noise's variance to that of the loadings:
 T = TypeVar("T")
 
 
-class _TwoCatalogues(metaclass=ReleaseOnly):
+class _TwoCatalogues(ArrayMessage):
     """A release for the items of two domains, kept in a file of JSON."""
 
     source: Items
     target: Items
-
-    def to_json(self) -> dict[str, Any]:
-        """The message as values for JSON."""
-        raise NotImplementedError
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """The message of such values, checked; InvalidMessage for anything else."""
-        raise NotImplementedError
 
     def save(self, path: str | Path) -> Path:
         """Writes JSON: one file, whole or not at all, readable by its owner only."""
@@ -65,11 +67,6 @@ class _TwoCatalogues(metaclass=ReleaseOnly):
     def load(cls, path: str | Path) -> Self:
         """The message of a file that ``save`` wrote; InvalidMessage for any other file."""
         return cls.from_json(load(path))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment]
 
     @cached_property
     def _indices(self) -> dict[Item, int]:
@@ -84,8 +81,10 @@ class TransferModel(_TwoCatalogues):
     ratings were added up. It does not protect a reader: a prediction depends on the profile that it was computed from.
     """
 
-    source: tuple[Item, ...]
-    target: tuple[Item, ...]
+    form: ClassVar[Form] = Form("a transfer model", format=FORMAT)
+
+    source: Items
+    target: Items
     model: Transfer
     guarantee: Guarantee
 
@@ -176,13 +175,18 @@ class TransferModel(_TwoCatalogues):
         }
 
     @classmethod
-    def from_json(cls, value: object) -> "TransferModel":
+    def from_json(cls, value: object) -> Self:
         """The model that ``to_json`` wrote, checked; `InvalidMessage` for anything else."""
-        sent: _TransferForm = read(value, _TransferForm, "a transfer model")
+        sent: _TransferForm = read(value, _TransferForm, cls.form.title)
         source, target = _checked_catalogues(sent.source, sent.target)
         n_source, n_items = len(source), len(source) + len(target)
         model = _read_model(sent.kind, sent.model, n_source, n_items, _checked_scale(sent.scale))
         return make(cls, source, target, model, read_guarantee(sent.guarantee))
+
+    @classmethod
+    def schema(cls) -> Schema:
+        """The model as JSON Schema. The members of ``model`` depend on ``kind``."""
+        return schema_of(_TransferForm)
 
     def __repr__(self) -> str:
         sizes = f"{len(self.source):,} + {len(self.target):,} items"
@@ -191,7 +195,7 @@ class TransferModel(_TwoCatalogues):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Replacements(Message, _TwoCatalogues, metaclass=ReleaseOnly):
+class Replacements(_TwoCatalogues):
     """For each of a public list of source items one of a public list of target items, drawn once.
 
     ``chosen`` are indices into ``target``, one for each source item.

@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 from tacit.checks import keep
 from tacit.errors import InvalidMessage
 from tacit.guarantees import Release
-from tacit.messages.codec import Form, Message, Promise, ReleaseOnly, Wire, checked_message, make, value_of
+from tacit.messages.codec import (
+    ArrayMessage,
+    Form,
+    Message,
+    Promise,
+    ReleaseOnly,
+    Wire,
+    checked_message,
+    make,
+    value_of,
+)
 from tacit.messages.items import Item, Items, checked_items
 
 __all__ = ["Grid", "Item", "Popularity", "Similarity", "Slate"]
@@ -116,7 +126,7 @@ Step: TypeAlias = Annotated[
 ]
 
 
-class _Counts(Message, metaclass=ReleaseOnly):
+class _Counts(ArrayMessage):
     """The numbers of a release beside a public list of items."""
 
     __slots__ = ()
@@ -124,11 +134,6 @@ class _Counts(Message, metaclass=ReleaseOnly):
 
     def __len__(self) -> int:
         return len(self.items)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment]
 
     @classmethod
     def from_release(cls, release: Release[Grid], ids: NDArray[Any]) -> Self:

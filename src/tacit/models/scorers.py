@@ -6,6 +6,7 @@ scorer of your own needs the few members of `Scorer`.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -100,22 +101,22 @@ def scored_in_parts(
             progress(min(first + _ROWS, len(features)), len(features))
 
 
-class ClassScorer:
+class ClassScorer(ABC):
     """A scorer that scores each class of items once: a matrix product may round two equal columns differently."""
 
     @property
+    @abstractmethod
     def classes(self) -> Classes:
         """Classes of items that this scorer cannot tell apart: they get the same score."""
-        raise NotImplementedError
 
     def score(self, features: NDArray[Any], items: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """Scores of users x items: one row of features for each user, items by their codes. Larger is better."""
         classes, position = np.unique(self.classes.of[items], return_inverse=True)
         return self._score_classes(np.asarray(features, dtype=np.float32), classes)[:, position.reshape(-1)]
 
+    @abstractmethod
     def _score_classes(self, users: NDArray[np.float32], classes: NDArray[np.int32]) -> NDArray[np.float32]:
         """Scores of users x classes."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)

@@ -245,12 +245,17 @@ class OutcomeBody(Struct, frozen=True, forbid_unknown_fields=True):
     outcome: Settlement
 
 
-class CountedItem(Struct, frozen=True, forbid_unknown_fields=True):
-    """How often an item was shown, and the amount owed for it."""
+class StatedItem(Struct, frozen=True, forbid_unknown_fields=True):
+    """The impressions of an item on the days of a statement, and the amount owed for them."""
 
     item: str
     impressions: Count
     micros: Digits
+
+
+class CountedItem(StatedItem, frozen=True, forbid_unknown_fields=True):
+    """How often an item was shown, and the amount owed for it."""
+
     title: str
 
 
@@ -258,14 +263,6 @@ class CountsBody(Struct, frozen=True, forbid_unknown_fields=True):
     """How often each item was shown."""
 
     items: list[CountedItem]
-
-
-class StatedItem(Struct, frozen=True, forbid_unknown_fields=True):
-    """The impressions of an item on the days of a statement, and the amount owed for them."""
-
-    item: str
-    impressions: Count
-    micros: Digits
 
 
 class StatementBody(Struct, frozen=True, forbid_unknown_fields=True):

@@ -64,6 +64,14 @@ def test_what_is_written_is_read_again_and_predicts_the_same(message: TransferMo
     assert [one.name for one in tmp_path.iterdir()] == ["model.json"]
 
 
+@pytest.mark.parametrize("message", [*every_kind(), replacements()], ids=lambda message: type(message).__name__)
+def test_a_schema_has_the_members_that_are_written(message: Any) -> None:
+    assert list(message.schema()["properties"]) == message.schema()["required"] == list(message.to_json())
+    assert message.schema()["properties"]["format"]["const"] == message.to_json()["format"]
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(message)
+
+
 def test_kinds_differ_and_taste_moves_predictions() -> None:
     by_kind = {message.kind: message.predict(PROFILE) for message in every_kind()}
     assert len({tuple(one.values()) for one in by_kind.values()}) == 4

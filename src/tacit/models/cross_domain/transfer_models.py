@@ -35,6 +35,7 @@ anything. An arg-max over noisy numbers wastes information; `factor_posterior` i
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,7 +70,7 @@ _SHRINK = 0.2  # in the denominator: one hardly similar item must not move a pre
 _X_MAP_CHUNK = 1_024  # users at a time in X-Map
 
 
-class AroundOffsets(Predictor):
+class AroundOffsets(Predictor, ABC):
     """A model that adds taste to a base of offsets."""
 
     offsets: Offsets
@@ -100,9 +101,9 @@ class AroundOffsets(Predictor):
             answer += self._added(rows, level, left, position, codes)
         return self.offsets.on_scale(answer)
 
+    @abstractmethod
     def _added(self, rows: csr_array, level: Floats, left: csr_array, position: Ints, codes: Ints) -> Floats:
         """What taste adds to each pair: ``position`` is its row, ``left`` the rows' residuals."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
