@@ -1,8 +1,7 @@
 """Rounding that never understates a cost: epsilon, delta and rho are rounded up, noise scales to their safe side.
 
 Floats are dyadic rationals, so sums and products are formed exactly as ``Fraction`` and rounded once. Numbers from mpmath are
-computed with spare bits, and a few of them are given up on the safe side. Integrals of polynomials are sums over
-``unit_gauss_legendre``.
+computed with spare bits, and a few of them are given up on the safe side.
 """
 
 import math
@@ -84,15 +83,6 @@ def up_from(value: Any, *, spare: int = 60) -> float:
 def down_from(value: Any, *, spare: int = 60) -> float:
     """A float that is not above an mpmath number whose relative error is at most 2^-spare."""
     return down(_exactly(value) - abs(_exactly(value)) / (1 << spare))
-
-
-@lru_cache(maxsize=64)
-def unit_gauss_legendre(nodes: int) -> tuple[Any, Any]:
-    """Nodes and weights, in floats, of the Gauss-Legendre rule on [0, 1]: exact for polynomials of degree below 2 ``nodes``."""
-    from numpy.polynomial.legendre import leggauss
-
-    points, weights = leggauss(nodes)
-    return (points + 1.0) / 2.0, weights / 2.0
 
 
 def _exactly(value: Any) -> Fraction:

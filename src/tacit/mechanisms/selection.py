@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.checks import keep, positive
 from tacit.errors import InvalidParameter
 from tacit.guarantees import ONE_PROFILE, Guarantee, Loss, LossKind, Release, pure
-from tacit.guarantees.arithmetic import unit_gauss_legendre, up
+from tacit.guarantees.arithmetic import up
 from tacit.mechanisms.noise import SYSTEM_NOISE, Noise, released
 from tacit.mechanisms.samplers.coins import below, below_each, exponential_coins, few_exponential_coins
 from tacit.mechanisms.samplers.integers import (
@@ -32,6 +32,7 @@ from tacit.mechanisms.samplers.integers import (
 )
 from tacit.mechanisms.samplers.subsets import choose, choose_one
 from tacit.mechanisms.scores import FEW, BoxedScores, Scores, ScoreSource, many_decisions, one_decision
+from tacit.models.quadrature import unit_gauss_legendre
 
 _MOST_TERMS = 1 << 25  # of a law that is summed up
 

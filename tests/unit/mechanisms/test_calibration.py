@@ -14,7 +14,6 @@ from tacit.audit import exact
 from tacit.audit.twins.private_selection import EqualBoxes, HighestBox
 from tacit.errors import InvalidParameter
 from tacit.guarantees import LossKind
-from tacit.guarantees.arithmetic import unit_gauss_legendre
 from tacit.mechanisms import (
     ClippedScores,
     ExponentialMechanism,
@@ -24,6 +23,7 @@ from tacit.mechanisms import (
     VoteTotals,
     selection,
 )
+from tacit.models.quadrature import unit_gauss_legendre
 
 MP = mpmath.MPContext()
 MP.dps = 150  # sums with alternating signs lose some

@@ -26,9 +26,9 @@ from scipy.sparse import csr_array
 
 from tacit.checks import member, whole
 from tacit.errors import InvalidParameter
-from tacit.guarantees.arithmetic import unit_gauss_legendre
 from tacit.models.arrays import Array, Floats, Ints
 from tacit.models.cross_domain.similarities import Leg, Legs
+from tacit.models.quadrature import unit_gauss_legendre
 
 ACCURACY = 1e-9  # relative error allowed in each path's similarity
 _NODES = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
